@@ -1,0 +1,57 @@
+# Two commands set up everything: `make run` and `make test`. They need Python 3.11+, Java 17+, make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.complete
+
+.PHONY: setup run test lint unit bench soak clean lock
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make run    the appliance on an embedded Kafka, with a live picture; Ctrl-C stops all"
+	@echo "make test   everything that CI runs: lint, types, layers, tests on a real Kafka"
+	@echo "make unit   only the tests that need no broker"
+	@echo "make lint   ruff, mypy, import-linter"
+	@echo "make bench  throughput beside a raw Kafka producer"
+	@echo "make soak   the kill -9 tests again and again (MINUTES=5)"
+	@echo "make setup / lock / clean"
+
+setup: $(STAMP)
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; set PYTHON=") if sys.version_info < (3, 11) else None'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	$(BIN)/python -m bridge.adapters.kafka.jars
+	touch $(STAMP)
+
+run: setup
+	@$(BIN)/msmq-bridge serve --config examples/run.yaml --live
+
+lint: setup
+	$(BIN)/ruff format --check bridge tests
+	$(BIN)/ruff check bridge tests
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+unit: setup
+	$(BIN)/python -m pytest -m "not kafka"
+
+test: lint
+	$(BIN)/python -m pytest
+
+bench: setup
+	$(BIN)/python -m tests.bench
+
+MINUTES ?= 5
+soak: setup
+	$(BIN)/python -m tests.soak --minutes $(MINUTES)
+
+lock:
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header \
+		--no-emit-index-url pyproject.toml --group dev -o requirements.lock
+
+clean:
+	rm -rf $(VENV) data .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

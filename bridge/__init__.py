@@ -1,0 +1,1 @@
+"""An MSMQ queue manager on Linux whose messages are Kafka records."""

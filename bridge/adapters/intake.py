@@ -1,0 +1,224 @@
+"""From sessions to Kafka and back: batches by load, verdicts after the commit.
+
+A shard decides on what comes at once, so the next unit fills (and is turned into records) while
+the previous one commits. One unit of a shard is under way at a time. When it fails nobody asks
+the producer what happened: the sink is opened anew, the shard restored from what Kafka has, and
+the unit's number in the state tells whether it was committed. If it was, its verdicts stand; if
+not, its messages are decided again, in order, before anything that came later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from bridge.adapters.telemetry import Telemetry
+from bridge.core.ports import ShardSink, Snapshot, Unit
+from bridge.core.shard import Shard, committed_unit, shard_of
+from bridge.model.classes import MessageClass
+from bridge.model.errors import SinkUnavailable
+from bridge.model.message import Message
+from bridge.model.verdict import Verdict
+
+OnDecided = Callable[[Sequence[Verdict]], None]
+
+MAX_PENDING: Final = 50_000  # messages
+MAX_PENDING_BYTES: Final = 64 << 20
+RETRY_S: Final = (0.1, 0.5, 1.0, 2.0)
+
+_log = logging.getLogger(__name__)
+
+
+class _Submission:
+    __slots__ = ("messages", "on_decided", "size", "verdicts")
+
+    def __init__(self, messages: Sequence[Message], on_decided: OnDecided) -> None:
+        self.messages, self.on_decided = messages, on_decided
+        self.verdicts: Sequence[Verdict] = ()
+        self.size = sum(len(m.body) + len(m.wire) for m in messages)
+
+
+class ShardPump:
+    """Runs one shard on one sink."""
+
+    def __init__(self, shard: Shard, sink: ShardSink, telemetry: Telemetry) -> None:
+        self.shard = shard
+        self._sink = sink
+        self._telemetry = telemetry
+        self._filling: list[_Submission] = []  # decided, in the unit that fills
+        self._flying: list[_Submission] = []  # in the unit that commits
+        self._flying_number = 0
+        self._work = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._puts: dict[str, bytes] = {}  # the owner's state entries, not yet in a unit
+        self._flying_puts: dict[str, bytes] = {}
+        self.is_open = False
+        self.why_closed = "starting"
+        self.pending = self.pending_bytes = 0
+        self.on_change: Callable[[], None] = lambda: None
+
+    def submit(self, messages: Sequence[Message], on_decided: OnDecided) -> None:
+        submission = _Submission(messages, on_decided)
+        self.pending += len(messages)
+        self.pending_bytes += submission.size
+        self._filling.append(submission)
+        if self.is_open:
+            submission.verdicts = self.shard.admit(messages)
+        self._wake()
+
+    def put(self, key: str, value: bytes) -> None:
+        """A state entry of the owner's, durable with the next unit."""
+        self._puts[key] = value
+        self._wake()
+
+    def _wake(self) -> None:
+        self._idle.clear()
+        self._work.set()
+
+    async def open(self) -> Snapshot:
+        """Take the shard over; messages that wait are decided on what Kafka says."""
+        snapshot = await self._sink.open()
+        if self._flying and committed_unit(snapshot) >= self._flying_number:
+            self._settle()
+        self._filling = self._flying + self._filling
+        self._puts = self._flying_puts | self._puts
+        self._flying, self._flying_puts = [], {}
+        self.shard.restore(snapshot)
+        for submission in self._filling:
+            submission.verdicts = self.shard.admit(submission.messages)
+        self.is_open, self.why_closed = True, ""
+        self.on_change()
+        return snapshot
+
+    async def run(self) -> None:
+        """Forever: commit what has come; after a failure open anew and go on."""
+        failures = 0
+        while True:
+            try:
+                if not self.is_open:
+                    await self.open()
+                    _log.info("shard is open again")
+                while True:
+                    await self._work.wait()
+                    await self._commit()
+                    failures = 0
+            except SinkUnavailable as error:
+                if self.is_open:
+                    _log.warning("%s; holding what came", error)
+                self.is_open, self.why_closed = False, str(error)
+                self.on_change()
+                await asyncio.sleep(RETRY_S[min(failures, len(RETRY_S) - 1)])
+                failures += 1
+
+    async def drain(self) -> None:
+        """Until all that was submitted has its verdict."""
+        await self._idle.wait()
+
+    async def close(self) -> None:
+        self.is_open = False
+        await self._sink.close()
+
+    async def _commit(self) -> None:
+        self._work.clear()
+        self._flying, self._filling = self._filling, []
+        self._flying_puts, self._puts = self._puts, {}
+        for key, value in self._flying_puts.items():
+            self.shard.put(key, value)
+        self._flying_number, unit = self.shard.take_unit(int(time.time()))
+        started = time.monotonic()
+        try:
+            await self._sink.publish(unit)
+        except SinkUnavailable:
+            self._count("unknown", unit, started)
+            raise
+        self._count("committed", unit, started)
+        self._settle()
+        self.on_change()
+        if not self._work.is_set():
+            self._idle.set()
+
+    def _count(self, result: str, unit: Unit, started: float) -> None:
+        messages = sum(len(s.messages) for s in self._flying)
+        seconds = time.monotonic() - started
+        self._telemetry.transaction(result, messages=messages, seconds=seconds)
+        if result == "committed":
+            for topic, count in Counter(record.topic for record in unit.records).items():
+                self._telemetry.records(topic, count)
+
+    def _settle(self) -> None:
+        """The unit is in Kafka: now, and only now, its verdicts may be told."""
+        flying, self._flying, self._flying_puts = self._flying, [], {}
+        told: Counter[tuple[str, int]] = Counter()
+        for submission in flying:
+            self.pending -= len(submission.messages)
+            self.pending_bytes -= submission.size
+            told.update((v.outcome, v.message_class) for v in submission.verdicts)
+            submission.on_decided(submission.verdicts)
+        for (outcome, message_class), count in told.items():
+            name = MessageClass(message_class).name if message_class else ""
+            self._telemetry.message(outcome, name, count)
+
+
+class Intake:
+    """All shards of this process; who submits does not see them."""
+
+    def __init__(self, pumps: Sequence[ShardPump], on_jam: Callable[[bool], None]) -> None:
+        self._pumps = pumps
+        self._on_jam = on_jam
+        self.jammed = False
+        for pump in pumps:
+            pump.on_change = self.look
+
+    def submit(self, messages: Sequence[Message], on_decided: OnDecided) -> None:
+        """`on_decided` gets the verdicts in the order of the messages, after the commit."""
+        pumps = self._pumps
+        count = len(pumps)
+        first = shard_of(messages[0].source, count)
+        source = messages[0].source
+        if all(m.source is source or shard_of(m.source, count) == first for m in messages):
+            pumps[first].submit(messages, on_decided)
+        else:
+            self._split(messages, on_decided)
+        self.look()
+
+    def _split(self, messages: Sequence[Message], on_decided: OnDecided) -> None:
+        """A routed session: several senders, several shards."""
+        parts: dict[int, list[int]] = {}
+        for position, message in enumerate(messages):
+            parts.setdefault(shard_of(message.source, len(self._pumps)), []).append(position)
+        verdicts: dict[int, Verdict] = {}
+
+        def collect(positions: list[int], decided: Sequence[Verdict]) -> None:
+            verdicts.update(zip(positions, decided, strict=True))
+            if len(verdicts) == len(messages):
+                on_decided([verdicts[i] for i in range(len(messages))])
+
+        for shard, positions in parts.items():
+            self._pumps[shard].submit(
+                [messages[i] for i in positions],
+                lambda decided, positions=positions: collect(positions, decided),  # type: ignore[misc]
+            )
+
+    def look(self) -> None:
+        """Jammed: Kafka is away or behind, so sessions should read no more for now."""
+        load = max(p.pending for p in self._pumps), max(p.pending_bytes for p in self._pumps)
+        limit = (MAX_PENDING, MAX_PENDING_BYTES)
+        if self.jammed:  # let go at half, so that it does not flutter
+            limit = (MAX_PENDING // 2, MAX_PENDING_BYTES // 2)
+        over = load[0] > limit[0] or load[1] > limit[1]
+        jammed = over or not all(p.is_open for p in self._pumps)
+        if jammed != self.jammed:
+            self.jammed = jammed
+            self._on_jam(jammed)
+
+    @property
+    def pending(self) -> int:
+        return sum(p.pending for p in self._pumps)
+
+    def complaints(self) -> list[str]:
+        return [p.why_closed for p in self._pumps if not p.is_open]

@@ -1,0 +1,81 @@
+"""One place that knows librdkafka's settings and what its errors mean."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka.admin import AdminClient
+
+from bridge.model.errors import SinkUnavailable
+
+Settings = Mapping[str, Any]
+
+MAX_MESSAGE_BYTES: Final = 8 << 20  # a 4 MiB packet, its headers twice, and room
+CALL_TIMEOUT_S: Final = 20.0
+
+_log = logging.getLogger(__name__)
+_FENCED: Final = frozenset(
+    (
+        KafkaError._FENCED,
+        KafkaError.PRODUCER_FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+    )
+)
+
+
+def is_fenced(error: KafkaException) -> bool:
+    """Somebody else holds this transactional id, or the coordinator gave our transaction up."""
+    return error.args[0].code() in _FENCED
+
+
+def unavailable(doing: str, error: Exception) -> SinkUnavailable:
+    reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+    return SinkUnavailable(f"Kafka: {doing}: {reason}")
+
+
+def _common(settings: Settings) -> dict[str, Any]:
+    return {
+        "client.id": "msmq-bridge",
+        "socket.nagle.disable": True,
+        "reconnect.backoff.max.ms": 1000,  # an appliance wants its broker back soon
+        "allow.auto.create.topics": False,
+        **settings,
+    }
+
+
+def admin_client(settings: Settings) -> AdminClient:
+    return AdminClient(_common(settings), logger=_log)
+
+
+def producer(settings: Settings, transactional_id: str) -> Producer:
+    """Transactional, so idempotent and acks=all; batches form by load, not by waiting."""
+    return Producer(
+        {
+            "linger.ms": 0,
+            "message.max.bytes": MAX_MESSAGE_BYTES,
+            "queue.buffering.max.messages": 500_000,
+            "transaction.timeout.ms": 60_000,
+            **_common(settings),
+            "transactional.id": transactional_id,
+        },
+        logger=_log,
+    )
+
+
+def consumer(settings: Settings, group: str) -> Consumer:
+    """Reads committed records only, by assignment; no offsets are ever committed."""
+    return Consumer(
+        {
+            "fetch.wait.max.ms": 50,
+            **_common(settings),
+            "group.id": group,
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+        },
+        logger=_log,
+    )

@@ -1,0 +1,160 @@
+"""ShardSink on Kafka: one producer with a fixed transactional id. Design D1 to D3
+
+The producer is trusted only while every call succeeds. After anything else it is thrown away
+unasked: a new one with the same id settles what is open, and the state topic says what happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Final, NamedTuple, TypeVar
+
+from confluent_kafka import KafkaException, Producer
+
+from bridge.adapters.kafka.client import (
+    CALL_TIMEOUT_S,
+    Settings,
+    is_fenced,
+    producer,
+    unavailable,
+)
+from bridge.adapters.kafka.reader import read_to_end
+from bridge.adapters.kafka.topics import OwnTopics
+from bridge.core.ports import Snapshot, Unit
+from bridge.model.errors import BridgeError, SinkUnavailable
+
+Result = TypeVar("Result")
+OWNER_KEY: Final = "owner"
+_ANY: Final = -1  # the key picks the partition
+SETTLE_S: Final = 3.0  # after being fenced: time for a new owner to say who it is
+
+
+class OwnershipLost(BridgeError):
+    """Another appliance with our identity has taken the shard."""
+
+
+class KafkaShardSink:
+    def __init__(self, settings: Settings, own: OwnTopics, shard: int) -> None:
+        self._settings, self._own, self._shard = settings, own, shard
+        self._transactional_id = f"{own.prefix}.shard-{shard}"
+        self._me = str(uuid.uuid4()).encode()
+        self._claimed = False
+        self._fenced = False
+        self._producer: Producer | None = None
+        # Every blocking call of this shard runs here, one after the other.
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"shard-{shard}")
+
+    async def open(self) -> Snapshot:
+        if self._fenced:
+            await asyncio.sleep(SETTLE_S)
+        return await self._in_thread(self._open)
+
+    async def publish(self, unit: Unit) -> None:
+        await self._in_thread(lambda: self._publish(unit))
+
+    async def close(self) -> None:
+        await self._in_thread(self._discard)
+        self._thread.shutdown(wait=False)
+
+    async def _in_thread(self, call: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    # -- in the shard's thread --------------------------------------------------------------
+
+    def _open(self) -> Snapshot:
+        self._discard()
+        try:
+            if self._fenced:
+                self._stop_if_replaced()
+            self._producer = producer(self._settings, self._transactional_id)
+            self._producer.init_transactions(CALL_TIMEOUT_S)
+            snapshot = Snapshot(self._read_state(), self._read_seen())
+            self._commit([_Item(self._own.state, OWNER_KEY.encode(), self._me, self._shard)])
+        except KafkaException as error:
+            raise self._failed("taking over the shard", error) from error
+        self._claimed, self._fenced = True, False
+        return snapshot
+
+    def _stop_if_replaced(self) -> None:
+        owner = self._read_state().get(OWNER_KEY)
+        if self._claimed and owner not in (None, self._me):
+            raise OwnershipLost(
+                f"shard {self._shard} of {self._own.prefix} was taken over by another appliance "
+                "with the same topic_prefix; run only one, or give each its own prefix"
+            )
+
+    def _publish(self, unit: Unit) -> None:
+        if self._producer is None:
+            raise SinkUnavailable("Kafka: the shard is not open")
+        try:
+            self._commit(_items(unit, self._own, self._shard))
+        except KafkaException as error:
+            raise self._failed("committing", error) from error
+
+    def _commit(self, items: Iterable[_Item]) -> None:
+        transaction = self._producer
+        assert transaction is not None
+        transaction.begin_transaction()
+        produce = transaction.produce
+        for topic, key, value, partition, headers, timestamp in items:
+            place = _ANY if partition is None else partition
+            while True:
+                try:
+                    produce(topic, value, key, place, headers=headers, timestamp=timestamp)
+                    break
+                except BufferError:  # the local queue is full: let it drain
+                    transaction.poll(0.05)
+        transaction.commit_transaction(CALL_TIMEOUT_S)
+
+    def _failed(self, doing: str, error: KafkaException) -> SinkUnavailable:
+        self._fenced = is_fenced(error)
+        self._discard()
+        return unavailable(f"shard {self._shard}: {doing}", error)
+
+    def _discard(self) -> None:
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer = None  # librdkafka lets go of it here
+
+    def _read_state(self) -> dict[str, bytes]:
+        state: dict[str, bytes] = {}
+        for message in read_to_end(self._settings, self._own.state, self._shard):
+            key = (message.key() or b"").decode("utf-8", "surrogatepass")
+            value = message.value()
+            if value is None:
+                state.pop(key, None)
+            else:
+                state[key] = value
+        return state
+
+    def _read_seen(self) -> list[bytes]:
+        records = read_to_end(self._settings, self._own.seen, self._shard)
+        return [value for message in records if (value := message.value()) is not None]
+
+
+class _Item(NamedTuple):
+    """The arguments of one produce call."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    partition: int | None
+    headers: Any = None  # what the client calls a list of headers is invariant in mypy
+    timestamp_ms: int = 0
+
+
+def _items(unit: Unit, own: OwnTopics, shard: int) -> Iterator[_Item]:
+    """Data first, so that it is under way while the rest is queued."""
+    for r in unit.records:
+        yield _Item(r.topic, r.key, r.value, r.partition, r.headers, r.timestamp_ms)
+    for r in unit.rejects:
+        yield _Item(own.rejects, r.key, r.value, shard, r.headers, r.timestamp_ms)
+    for key, value in unit.state.items():
+        yield _Item(own.state, key.encode("utf-8", "surrogatepass"), value, shard)
+    for key, value in unit.seen.items():
+        yield _Item(own.seen, key.encode(), value, shard)
+    for value in unit.audit:
+        yield _Item(own.audit, None, value, shard)

@@ -1,0 +1,174 @@
+"""The topics we own and the topics we fill: made when missing, checked at every start."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    NewTopic,
+)
+
+from bridge.adapters.kafka.client import (
+    CALL_TIMEOUT_S,
+    MAX_MESSAGE_BYTES,
+    Settings,
+    admin_client,
+    unavailable,
+)
+from bridge.model.errors import ConfigError
+
+_log = logging.getLogger(__name__)
+_HOUR_MS: Final = 3_600_000
+_BROKER_DEFAULT: Final = -1
+
+
+class OwnTopics(msgspec.Struct, frozen=True):
+    """Names of design 3.4; the prefix is part of the appliance's identity."""
+
+    prefix: str
+
+    @property
+    def state(self) -> str:
+        return f"{self.prefix}.state"
+
+    @property
+    def seen(self) -> str:
+        return f"{self.prefix}.seen"
+
+    @property
+    def audit(self) -> str:
+        return f"{self.prefix}.audit"
+
+    @property
+    def rejects(self) -> str:
+        return f"{self.prefix}.rejects"
+
+
+class TopicFacts(msgspec.Struct, frozen=True):
+    partitions: int
+    max_bytes: int
+
+
+def _own_configs(own: OwnTopics) -> dict[str, dict[str, str]]:
+    large = {"max.message.bytes": str(MAX_MESSAGE_BYTES)}
+    month = {"cleanup.policy": "delete", "retention.ms": str(30 * 24 * _HOUR_MS)}
+    return {
+        own.state: {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"} | large,
+        own.seen: {
+            "cleanup.policy": "compact,delete",
+            "retention.ms": str(2 * _HOUR_MS),  # ids count for half an hour
+            "segment.ms": str(_HOUR_MS // 4),
+        }
+        | large,
+        own.audit: month | large,
+        own.rejects: month | large,
+    }
+
+
+def ensure_topics(
+    settings: Settings, own: OwnTopics, shards: int, mapped: Iterable[str]
+) -> dict[str, TopicFacts]:
+    """Make what is missing; facts of every topic. The state topic's size is the shard count."""
+    admin = admin_client(settings)
+    try:
+        there = _existing(admin)
+        wanted = {
+            name: NewTopic(name, shards, _BROKER_DEFAULT, config=config)
+            for name, config in _own_configs(own).items()
+        } | {
+            name: NewTopic(
+                name,
+                _BROKER_DEFAULT,
+                _BROKER_DEFAULT,
+                config={"max.message.bytes": str(MAX_MESSAGE_BYTES)},
+            )
+            for name in mapped
+        }
+        _create(admin, [topic for name, topic in wanted.items() if name not in there])
+        facts = _facts(admin, wanted)
+    except KafkaException as error:
+        raise unavailable("preparing topics", error) from error
+    _check_own(own, facts)
+    return {name: fact for name, (fact, _) in facts.items()}
+
+
+def _existing(admin: AdminClient) -> dict[str, int]:
+    metadata = admin.list_topics(timeout=CALL_TIMEOUT_S)
+    return {name: len(topic.partitions) for name, topic in metadata.topics.items()}
+
+
+def _create(admin: AdminClient, topics: list[NewTopic]) -> None:
+    if not topics:
+        return
+    for name, future in admin.create_topics(topics, operation_timeout=CALL_TIMEOUT_S).items():
+        try:
+            future.result()
+            _log.info("created topic %s", name)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise
+
+
+def _facts(
+    admin: AdminClient, names: Iterable[str]
+) -> dict[str, tuple[TopicFacts, dict[str, str]]]:
+    wanted = list(names)
+    partitions = {name: _partitions(admin, name) for name in wanted}
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in wanted]
+    facts = {}
+    for resource, future in admin.describe_configs(resources).items():
+        config = {key: entry.value for key, entry in future.result().items()}
+        facts[resource.name] = (
+            TopicFacts(partitions[resource.name], int(config["max.message.bytes"])),
+            config,
+        )
+    return facts
+
+
+def _partitions(admin: AdminClient, name: str) -> int:
+    """A topic that was just made may take a moment to be known everywhere."""
+    for _ in range(50):
+        topic = admin.list_topics(name, timeout=CALL_TIMEOUT_S).topics[name]
+        if topic.error is None and topic.partitions:
+            return len(topic.partitions)
+        admin.poll(0.1)
+    raise KafkaException(topic.error or KafkaError(KafkaError._UNKNOWN_TOPIC))
+
+
+def _check_own(own: OwnTopics, facts: dict[str, tuple[TopicFacts, dict[str, str]]]) -> None:
+    """Losing state loses exactly-once, so a wrong setting stops the start."""
+    shards = facts[own.state][0].partitions
+    for name, wanted in _own_configs(own).items():
+        fact, config = facts[name]
+        policy = set(config["cleanup.policy"].replace(" ", "").split(","))
+        if policy != set(wanted["cleanup.policy"].split(",")):
+            raise ConfigError(
+                f"cleanup.policy is {config['cleanup.policy']}",
+                where=f"topic {name}",
+                mend=f"set it to {wanted['cleanup.policy']}, or choose another topic_prefix",
+            )
+        if fact.max_bytes < MAX_MESSAGE_BYTES:
+            raise ConfigError(
+                f"max.message.bytes is {fact.max_bytes}",
+                where=f"topic {name}",
+                mend=f"set it to {MAX_MESSAGE_BYTES}",
+            )
+        if fact.partitions != shards:
+            raise ConfigError(
+                f"has {fact.partitions} partitions and {own.state} has {shards}",
+                where=f"topic {name}",
+                mend="a shard has one partition in each; choose another topic_prefix",
+            )
+    retention = int(facts[own.seen][1]["retention.ms"])
+    if 0 <= retention < _HOUR_MS:
+        raise ConfigError(
+            f"retention.ms is {retention}",
+            where=f"topic {own.seen}",
+            mend="set it to an hour or more",
+        )

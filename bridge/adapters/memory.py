@@ -1,0 +1,65 @@
+"""ShardSink in memory, with the same promises: unit tests, dry runs."""
+
+from __future__ import annotations
+
+import asyncio
+
+from bridge.core.ports import Record, Snapshot, Unit
+from bridge.model.errors import SinkUnavailable
+
+
+class MemoryLog:
+    """What a cluster would hold for one shard; outlives the sinks that write to it."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.rejects: list[Record] = []
+        self.state: dict[str, bytes] = {}
+        self.seen: dict[str, bytes] = {}
+        self.audit: list[bytes] = []
+        self.units = 0
+        self.owner: MemoryShardSink | None = None
+        self.up = asyncio.Event()
+        self.up.set()
+
+    def apply(self, unit: Unit) -> None:
+        self.records += unit.records
+        self.rejects += unit.rejects
+        self.audit += unit.audit
+        self.seen |= unit.seen
+        for key, value in unit.state.items():
+            if value is None:
+                self.state.pop(key, None)
+            else:
+                self.state[key] = value
+        self.units += 1
+
+
+class MemoryShardSink:
+    """`fail_next` makes one publish fail: "before" or "after" the commit took effect."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self.log = log
+        self.fail_next = ""
+        self._open = False
+
+    async def open(self) -> Snapshot:
+        if not self.log.up.is_set():
+            raise SinkUnavailable("memory: down")
+        self.log.owner, self._open = self, True
+        return Snapshot(dict(self.log.state), list(self.log.seen.values()))
+
+    async def publish(self, unit: Unit) -> None:
+        if not self._open or self.log.owner is not self:
+            raise SinkUnavailable("memory: fenced")
+        failure, self.fail_next = self.fail_next, ""
+        if failure == "before" or not self.log.up.is_set():
+            self._open = False
+            raise SinkUnavailable("memory: not committed")
+        self.log.apply(unit)
+        if failure == "after":
+            self._open = False
+            raise SinkUnavailable("memory: committed, but the answer was lost")
+
+    async def close(self) -> None:
+        self._open = False

@@ -1,0 +1,124 @@
+"""The admin port: /livez, /readyz, /metrics and the JSON API, for operators and probes."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+from aiohttp import web
+
+from bridge.adapters.telemetry import Telemetry
+from bridge.model.errors import ConfigError
+
+logger = logging.getLogger(__name__)
+
+MAX_BODY: Final = 64 * 1024
+IDLE_TIMEOUT_S: Final = 15.0  # also the time a peer has for the head of its request
+SHUTDOWN_TIMEOUT_S: Final = 2.0
+
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Server": "msmq-bridge",
+}
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Appliance(Protocol):
+    """What the admin port may ask."""
+
+    def status(self) -> dict[str, object]:
+        """The answer of /api/status: plain values, ready for JSON."""
+
+    def ready(self) -> tuple[bool, list[str]]:
+        """Whether every listener and Kafka are up, and if not what is missing."""
+
+
+class AdminServer:
+    """Listens from `start` to `stop`."""
+
+    def __init__(self, appliance: Appliance, telemetry: Telemetry) -> None:
+        self._appliance, self._telemetry = appliance, telemetry
+        self._runner: web.AppRunner | None = None
+
+    async def start(self, host: str, port: int) -> str:
+        """Listen; returns `host:port` as it really is."""
+        runner = web.AppRunner(
+            self._application(),
+            access_log=None,
+            handle_signals=False,
+            keepalive_timeout=IDLE_TIMEOUT_S,
+            lingering_time=0,
+            max_line_size=4096,
+            max_field_size=4096,
+            shutdown_timeout=SHUTDOWN_TIMEOUT_S,
+        )
+        await runner.setup()
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            await runner.cleanup()
+            what = f"cannot listen on {_joined(host, port)} ({error.strerror or error})"
+            mend = "choose another port or address, or stop what uses it"
+            raise ConfigError(what, where="listen.admin", mend=mend) from error
+        self._runner = runner
+        bound = runner.addresses[0]
+        return _joined(bound[0], bound[1])
+
+    async def stop(self) -> None:
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()
+
+    def _application(self) -> web.Application:
+        application = web.Application(client_max_size=MAX_BODY, middlewares=[_guard])
+        application.router.add_get("/livez", self._livez)
+        application.router.add_get("/readyz", self._readyz)
+        application.router.add_get("/metrics", self._metrics)
+        application.router.add_get("/api/status", self._status)
+        return application
+
+    async def _livez(self, _: web.Request) -> web.Response:
+        return _json({"live": True})
+
+    async def _readyz(self, _: web.Request) -> web.Response:
+        ready, reasons = self._appliance.ready()
+        return _json({"ready": ready, "reasons": reasons}, status=200 if ready else 503)
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        body, content_type = self._telemetry.exposition(request.headers.get("Accept", ""))
+        return web.Response(body=body, headers={"Content-Type": content_type})
+
+    async def _status(self, _: web.Request) -> web.Response:
+        return _json(self._appliance.status())
+
+
+@web.middleware
+async def _guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    """Every answer, an error's too, is JSON and carries the same headers."""
+    try:
+        response = await handler(request)
+    except web.HTTPException as error:
+        response = _json({"error": error.reason}, status=error.status)
+        if "Allow" in error.headers:
+            response.headers["Allow"] = error.headers["Allow"]
+    except Exception:
+        logger.exception("%s failed", request.path)
+        response = _json({"error": "internal error, see the log"}, status=500)
+    response.headers.update(_HEADERS)
+    return response
+
+
+def _json(data: object, status: int = 200) -> web.Response:
+    return web.json_response(data, status=status, dumps=lambda value: json.dumps(value) + "\n")
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,164 @@
+"""Runs one pure session on one TCP connection; no protocol knowledge."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import assert_never, cast
+
+from bridge.adapters.intake import Intake
+from bridge.adapters.telemetry import Telemetry
+from bridge.model.verdict import Verdict
+from bridge.protocol.binary.session import Session, SessionState
+from bridge.protocol.commands import (
+    Accept,
+    Close,
+    Command,
+    Delivered,
+    FinalAcked,
+    Opened,
+    OrderAcked,
+    Send,
+)
+from bridge.protocol.events import (
+    BytesReceived,
+    Congested,
+    Decided,
+    Event,
+    Instant,
+    PeerClosed,
+    Tick,
+)
+
+_log = logging.getLogger(__name__)
+
+
+def now() -> Instant:
+    return Instant(time.monotonic(), time.time())
+
+
+class Connection(asyncio.Protocol):
+    """All events enter through `_apply`, which does not await, so they cannot interleave."""
+
+    def __init__(
+        self,
+        make_session: Callable[[str, Instant], Session],
+        intake: Intake,
+        telemetry: Telemetry,
+        connections: set[Connection],
+    ) -> None:
+        self._make_session = make_session
+        self._intake = intake
+        self._telemetry = telemetry
+        self._connections = connections
+        self._timer: asyncio.TimerHandle | None = None
+        self._wakeup: float | None = None
+        self._peer_is_slow = False
+        self.session: Session
+        self.opened = 0.0
+
+    # -- asyncio.Protocol -------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._loop = asyncio.get_running_loop()
+        peer = transport.get_extra_info("peername")
+        self.name = f"{peer[0]}:{peer[1]}"
+        self.opened = time.time()
+        self.session = self._make_session(peer[0], now())
+        self._connections.add(self)
+        self._telemetry.session_opened()
+        self._throttle()
+        self._arm_timer()
+
+    def data_received(self, data: bytes) -> None:
+        self._telemetry.bytes_received(len(data))
+        self._apply(BytesReceived(data))
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - a reset hangs up too
+        self._apply(PeerClosed())
+        self._connections.discard(self)
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def pause_writing(self) -> None:
+        self._peer_is_slow = True
+        self._throttle()
+
+    def resume_writing(self) -> None:
+        self._peer_is_slow = False
+        self._throttle()
+
+    # -- the owner --------------------------------------------------------------------------
+
+    def jam(self, jammed: bool) -> None:
+        """Kafka is away or behind, or is back."""
+        self._throttle()
+        self._apply(Congested(jammed))
+
+    def hang_up(self, reason: str) -> None:
+        self._execute(self.session.close(reason))
+
+    # -- events and commands ----------------------------------------------------------------
+
+    def _throttle(self) -> None:
+        if self._peer_is_slow or self._intake.jammed:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def _apply(self, event: Event) -> None:
+        self._execute(self.session.handle(event, now()))
+        self._arm_timer()
+
+    def _execute(self, commands: list[Command]) -> None:
+        for command in commands:
+            match command:
+                case Send():
+                    self._transport.write(command.data)
+                case Accept():
+                    self._submit(command)
+                case Close():
+                    self._on_close(command)
+                case Opened():
+                    _log.info("%s: session with %s is open", self.name, command.remote)
+                case Delivered() | OrderAcked() | FinalAcked():
+                    pass  # an acceptor has nothing under way that waits for these
+                case _:
+                    assert_never(command)
+
+    def _submit(self, command: Accept) -> None:
+        batch = command.batch
+
+        def on_decided(verdicts: Sequence[Verdict]) -> None:
+            self._apply(Decided(batch, verdicts))
+
+        self._intake.submit(command.messages, on_decided)
+
+    def _on_close(self, command: Close) -> None:
+        self._telemetry.session_closed(command.reason)
+        if command.reason not in _PEACEFUL:
+            self._telemetry.refusal(command.reason)
+            _log.warning("%s: closed, %s %s", self.name, command.reason, command.detail)
+        else:
+            _log.info("%s: closed, %s", self.name, command.reason)
+        self._transport.close()
+
+    def _arm_timer(self) -> None:
+        due = self.session.next_wakeup()
+        if due == self._wakeup and self._timer is not None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wakeup = due
+        self._timer = None if due is None else self._loop.call_at(due, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if self.session.state is not SessionState.CLOSED:
+            self._apply(Tick())
+
+
+_PEACEFUL = frozenset(("peer-closed", "idle", "shutdown"))

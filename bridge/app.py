@@ -1,0 +1,256 @@
+"""The composition root: settings become a running appliance. Start and its reverse, once each."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from bridge.adapters.config_files import kafka_properties, load_mappings
+from bridge.adapters.intake import Intake, ShardPump
+from bridge.adapters.kafka.embedded import EmbeddedKafka
+from bridge.adapters.kafka.health import KafkaHealth
+from bridge.adapters.kafka.sink import KafkaShardSink
+from bridge.adapters.kafka.topics import OwnTopics, TopicFacts, ensure_topics
+from bridge.adapters.net.admin_server import AdminServer
+from bridge.adapters.net.binary_server import BinaryServer
+from bridge.adapters.runtime import remove_runtime, write_runtime
+from bridge.adapters.telemetry import Telemetry
+from bridge.config import Config
+from bridge.core.admission import Policy
+from bridge.core.catalogue import Catalogue, Queue
+from bridge.core.identity import (
+    IDENTITY_KEY,
+    ORDINALS_KEY,
+    Ordinals,
+    identity_entry,
+    known_identity,
+)
+from bridge.core.mapping_rules import Mappings
+from bridge.core.shard import Shard
+from bridge.model.errors import SinkUnavailable
+from bridge.model.guid import NULL_GUID, Guid
+
+_log = logging.getLogger(__name__)
+DRAIN_S: Final = 10.0
+RETRY_S: Final = 2.0
+KEEPER: Final = 0  # the shard whose state holds identity and id marks
+
+
+class Appliance:
+    """One MSMQ queue manager. `start`, `run` until told to stop, `stop`."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.mappings: Mappings = load_mappings(config.mappings)
+        self.telemetry = Telemetry()
+        self.listeners: dict[str, str] = {}
+        self.id = config.queue_manager.id or NULL_GUID
+        self.names = tuple(config.queue_manager.names) or _host_names()
+        self._kafka: EmbeddedKafka | None = None
+        self._bootstrap = ""
+        self._tasks: list[asyncio.Task[None]] = []
+        self._pumps: list[ShardPump] = []
+        self._server: BinaryServer | None = None
+        self._admin = AdminServer(self, self.telemetry)
+        self._started = time.time()
+        self._starting = "starting"
+
+    # -- life -------------------------------------------------------------------------------
+
+    async def start(self, announce: Callable[[str], None]) -> None:
+        """Fence, read state to the end, listen. Design D2"""
+        await self._start_admin(announce)
+        settings = await self._start_kafka(announce)
+        self._health = KafkaHealth(settings)
+        self._tasks.append(asyncio.create_task(self._health.run()))
+        own = OwnTopics(self.config.topic_prefix)
+        facts = await self._patiently(
+            lambda: asyncio.to_thread(
+                ensure_topics, settings, own, self.config.shards, self._topics()
+            )
+        )
+        self._catalogue = Catalogue(self.id, self._queues(facts))
+        await self._open_shards(settings, own, facts[own.state].partitions)
+        await self._listen(announce)
+        self._starting = ""
+        announce(f"ready: queue manager {self.id} as {', '.join(self.names)}")
+
+    async def run(self) -> None:
+        """Until a task fails: a lost shard or a bug of ours ends the process."""
+        done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+    async def stop(self) -> None:
+        """The reverse of start: stop listening, drain, let go of Kafka."""
+        self._starting = "stopping"
+        if self._server is not None:
+            self._server.stop_listening()
+            await self._drain()
+            self._server.hang_up()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*(pump.close() for pump in self._pumps), return_exceptions=True)
+        await self._admin.stop()
+        remove_runtime(self.config.data)
+        if self._kafka is not None:
+            await asyncio.to_thread(self._kafka.stop)
+
+    async def _drain(self) -> None:
+        """What is committing may finish, so that its senders need not send it again."""
+        drains = [asyncio.create_task(pump.drain()) for pump in self._pumps if pump.is_open]
+        if drains:
+            _, late = await asyncio.wait(drains, timeout=DRAIN_S)
+            for task in late:
+                task.cancel()
+
+    # -- parts of the start -----------------------------------------------------------------
+
+    async def _start_admin(self, announce: Callable[[str], None]) -> None:
+        listen = self.config.listen
+        if listen.admin is None:
+            return
+        address = await self._admin.start(listen.admin_host, listen.admin)
+        self.listeners["admin"] = address
+        write_runtime(self.config.data, f"http://{address}", os.getpid())
+        announce(f"listening: admin on {address}")
+
+    async def _start_kafka(self, announce: Callable[[str], None]) -> dict[str, Any]:
+        settings: dict[str, Any] = dict(kafka_properties(self.config))
+        if "bootstrap.servers" not in settings:
+            self._kafka = EmbeddedKafka(self.config.data / "kafka")
+            await asyncio.to_thread(self._kafka.start)
+            settings["bootstrap.servers"] = self._kafka.bootstrap_servers
+            announce(f"kafka: embedded broker on {self._kafka.bootstrap_servers}")
+            self._tasks.append(asyncio.create_task(self._watch_kafka(self._kafka)))
+        self._bootstrap = str(settings["bootstrap.servers"])
+        return settings
+
+    async def _watch_kafka(self, kafka: EmbeddedKafka) -> None:
+        """Supervise our broker: when it dies, start it again on the same folder and port."""
+        while True:
+            await asyncio.to_thread(kafka.wait_dead, None)
+            _log.error("the embedded Kafka has died; starting it again")
+            await asyncio.to_thread(kafka.restart)
+
+    async def _patiently(self, attempt: Callable[[], Any]) -> Any:
+        """Kafka may come up after us; say what is missing and try again."""
+        while True:
+            try:
+                return await attempt()
+            except SinkUnavailable as error:
+                self._starting = str(error)
+                _log.warning("%s; trying again", error)
+                await asyncio.sleep(RETRY_S)
+
+    def _topics(self) -> list[str]:
+        return sorted({mapping.topic_name for mapping in self.mappings.queues})
+
+    def _queues(self, facts: dict[str, TopicFacts]) -> list[Queue]:
+        return [
+            Queue(
+                mapping=mapping,
+                topic=mapping.topic_name,
+                partitions=facts[mapping.topic_name].partitions,
+                max_bytes=facts[mapping.topic_name].max_bytes,
+            )
+            for mapping in self.mappings.queues
+        ]
+
+    async def _open_shards(self, settings: dict[str, Any], own: OwnTopics, count: int) -> None:
+        policy = Policy(clock_skew_s=int(self.config.queue_manager.clock_skew_s))
+        self._pumps = [
+            ShardPump(
+                Shard(self._catalogue, policy),
+                KafkaShardSink(settings, own, number),
+                self.telemetry,
+            )
+            for number in range(count)
+        ]
+        await asyncio.gather(*(self._patiently(pump.open) for pump in self._pumps))
+        self._adopt_identity()
+        for pump in self._pumps:
+            self._tasks.append(asyncio.create_task(pump.run()))
+        await self._pumps[KEEPER].drain()  # identity and id marks are durable before any session
+
+    def _adopt_identity(self) -> None:
+        """A configured GUID wins; else the one in Kafka; else a new one, kept there."""
+        keeper = self._pumps[KEEPER]
+        kept = keeper.shard.kept
+        known = known_identity(kept)
+        self.id = self.config.queue_manager.id or known or Guid.random()
+        if known is not None and known != self.id:
+            _log.warning("queue manager id changes from %s to %s", known, self.id)
+        self._catalogue.local = self.id
+        keeper.put(IDENTITY_KEY, identity_entry(self.id))
+        self._ordinals = Ordinals(
+            kept.get(ORDINALS_KEY), lambda mark: keeper.put(ORDINALS_KEY, mark)
+        )
+
+    async def _listen(self, announce: Callable[[str], None]) -> None:
+        listen = self.config.listen
+        self._intake = Intake(self._pumps, self._on_jam)
+        self._server = BinaryServer(self.id, self._ordinals, self._intake, self.telemetry)
+        if listen.binary is not None:
+            address = await self._server.start(listen.host, listen.binary)
+            self.listeners["binary"] = address
+            announce(f"listening: binary on {address}")
+
+    def _on_jam(self, jammed: bool) -> None:
+        _log.warning("Kafka is %s", "jammed: reading stops" if jammed else "keeping up again")
+        if self._server is not None:
+            self._server.jam(jammed)
+
+    # -- what the admin port asks -----------------------------------------------------------
+
+    def ready(self) -> tuple[bool, list[str]]:
+        reasons = [self._starting] if self._starting else []
+        if not reasons:
+            reasons += self._intake.complaints()
+            if not self._health.up:
+                reasons.append(f"Kafka {self._health.why}")
+        return not reasons, reasons
+
+    def status(self) -> dict[str, object]:
+        ready, reasons = self.ready()
+        connections = self._server.connections if self._server else set()
+        streams = sum(len(pump.shard.streams) for pump in self._pumps)
+        self.telemetry.streams.set(streams)
+        return {
+            "ready": ready,
+            "reasons": reasons,
+            "queue_manager": {"id": str(self.id), "names": list(self.names)},
+            "listeners": dict(self.listeners),
+            "kafka": {"bootstrap.servers": self._bootstrap, "embedded": self._kafka is not None},
+            "topic_prefix": self.config.topic_prefix,
+            "shards": len(self._pumps),
+            "uptime_s": round(time.time() - self._started, 1),
+            "queues": [
+                {"queue": m.queue, "topic": m.topic_name, "transactional": m.transactional}
+                for m in self.mappings.queues
+            ],
+            "sessions": [
+                {
+                    "peer": c.name,
+                    "queue_manager": str(c.session.remote),
+                    "state": c.session.state.name,
+                    "received": c.session.received.received,
+                    "decided": c.session.received.decided,
+                }
+                for c in list(connections)[:100]
+            ],
+            "session_count": len(connections),
+            "streams": streams,
+            "pending_messages": sum(pump.pending for pump in self._pumps),
+        }
+
+
+def _host_names() -> tuple[str, ...]:
+    host, full = socket.gethostname(), socket.getfqdn()
+    return (host,) if full in (host, "localhost") else (host, full)

@@ -1,0 +1,95 @@
+"""`msmq-bridge`: puts the commands together and turns an error into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Final
+
+import typer
+
+from bridge.cli import kafka, serve, status
+from bridge.model.errors import BridgeError
+
+PROGRAM: Final = "msmq-bridge"
+FAILED: Final = 1
+USAGE: Final = 2
+INTERRUPTED: Final = 130
+
+
+def build() -> typer.Typer:
+    """The whole command line."""
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.callback(invoke_without_command=True)(_root)
+    app.add_typer(kafka.app, name="kafka")
+    serve.register(app)
+    status.register(app)
+    return app
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """0 success, 1 a failure, 2 wrong usage, 130 Ctrl-C."""
+    try:
+        command = typer.main.get_command(build())
+        result = command.main(arguments, prog_name=PROGRAM, standalone_mode=False)
+        sys.stdout.flush()
+    except typer.TyperException as error:
+        return _usage(error)
+    except BridgeError as error:
+        return _fail(str(error))
+    except typer.Abort:
+        return _fail("stopped before it was done")
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _silence_stdout()
+        return FAILED
+    return result if isinstance(result, int) else 0
+
+
+def _root(
+    context: typer.Context,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """An MSMQ queue manager on Linux whose messages are Kafka records, exactly once and in order.
+
+    Example: msmq-bridge serve --config bridge.yaml
+    """
+    if show_version:
+        typer.echo(f"{PROGRAM} {_version()}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(USAGE)
+
+
+def _version() -> str:
+    try:
+        return version(PROGRAM)
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def _usage(error: typer.TyperException) -> int:
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else PROGRAM
+    message = error.format_message()
+    if message:  # empty: a group without a command has just shown its help
+        _fail(f"{message.rstrip('.')}; see '{path} --help'")
+    return error.exit_code
+
+
+def _fail(message: str) -> int:
+    sys.stdout.flush()
+    one_line = " ".join(message.split())
+    sys.stderr.write(f"{PROGRAM}: error: {one_line}\n")
+    return FAILED
+
+
+def _silence_stdout() -> None:
+    """The reader went away (`| head`): what the interpreter still flushes must not complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,13 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option("--config", "-c", help="The appliance's bridge.yaml; without it the defaults."),
+]

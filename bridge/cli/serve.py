@@ -1,0 +1,77 @@
+"""`msmq-bridge serve`: the appliance, until it is told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from bridge.adapters.config_files import load_config
+from bridge.adapters.telemetry import setup_logging
+from bridge.app import Appliance
+from bridge.cli.live import LivePicture
+from bridge.cli.options import ConfigOption
+
+_log = logging.getLogger(__name__)
+
+
+def register(app: typer.Typer) -> None:
+    app.command("serve")(serve)
+
+
+def serve(
+    config: ConfigOption = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Show a live picture of what arrives.")
+    ] = False,
+    log_level: Annotated[
+        str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")
+    ] = "",
+) -> None:
+    """Be an MSMQ queue manager whose messages are Kafka records.
+
+    Without kafka.bootstrap.servers in the configuration it starts the embedded Kafka.
+
+    Example: msmq-bridge serve --config bridge.yaml
+    """
+    setup_logging(log_level or ("WARNING" if live else "INFO"))
+    asyncio.run(_serve(Appliance(load_config(config)), live=live))
+
+
+async def _serve(appliance: Appliance, *, live: bool) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    tasks = [asyncio.create_task(_run(appliance, live=live)), asyncio.create_task(stop.wait())]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        _announce("stopping")
+        await appliance.stop()
+
+
+async def _run(appliance: Appliance, *, live: bool) -> None:
+    await appliance.start(_announce)
+    if not live:
+        await appliance.run()
+        return
+    picture = asyncio.create_task(LivePicture(appliance).run())
+    try:
+        await appliance.run()
+    finally:
+        picture.cancel()
+
+
+def _announce(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

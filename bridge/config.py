@@ -1,0 +1,300 @@
+"""Every setting of the appliance: frozen, with its default, read once (design 3.2).
+
+The types carry their own rule and the words that a user reads when it is broken; the file itself
+is read by `bridge.adapters.config_files`, which adds the line and the column. Cross-field rules
+raise ConfigError with the option, relative to its struct, as `where` (`kafka/acks`).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final, Literal
+
+from msgspec import Meta, Struct, field
+
+from bridge.model.errors import ConfigError
+from bridge.model.guid import NULL_GUID, Guid
+
+MSMQ_PORT: Final = 1801
+
+Port = Annotated[int, Meta(ge=0, le=65535, description="a port number (0 to 65535)")]
+Seconds = Annotated[float, Meta(ge=0, le=31_536_000, description="a number of seconds (0 or more)")]
+Kilobytes = Annotated[int, Meta(ge=1, le=0xFFFFFFFF, description="a size in KB (1 or more)")]
+QueueManagerId = Annotated[
+    Guid, Meta(description="a GUID without braces, like 3f8a0c5e-6a0b-4c55-9f0e-0d3c2b1a4f77,")
+]
+HostName = Annotated[
+    str,
+    Meta(pattern=r"^[^\s\\/;,+\"*\x00-\x1f]{1,256}\Z", description="a host name or an IP address"),
+]
+TopicPrefix = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9._-]{1,240}\Z",
+        description="1 to 240 letters, digits, dots, underscores or hyphens",
+    ),
+]
+Shards = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
+Level = Literal["none", "connect", "call", "packet", "integrity", "privacy"]
+
+_HOST_PORT: Final = re.compile(r"(?P<host>[^\s\[\]:/\\@]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>\d{1,5}))?")
+_PEER: Final = re.compile(r"[^\s\\/;,+\"{}*]{1,256}")
+_URL: Final = re.compile(r"https?://[^\s/?#*]+(/[^\s*]*)?")
+
+
+class Address(Struct, frozen=True):
+    """Where to connect to."""
+
+    host: str
+    port: int = MSMQ_PORT
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """From `host`, `host:port` or `[ipv6]:port`; ValueError if it is anything else."""
+        found = _HOST_PORT.fullmatch(text)
+        if found is None:
+            raise ValueError("not an address")
+        port = int(found["port"] or MSMQ_PORT)
+        if not 1 <= port <= 65535:
+            raise ValueError("no such port")
+        host = found["host"]
+        if host.startswith("["):
+            host = str(ipaddress.IPv6Address(host[1:-1]))
+        return cls(host, port)
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+PeerAddress = Annotated[
+    Address, Meta(description="an address like 10.0.0.7:1801, sender01 or [fd00::7]:1801")
+]
+
+
+class PeerName(str):
+    """GUID, host name or address of a sender as format names write it; case does not count."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> PeerName:
+        if not _PEER.fullmatch(text):
+            raise ValueError("not a peer's name")
+        return cls(text.lower())
+
+
+Peer = Annotated[PeerName, Meta(description="a GUID without braces, a host name or an IP address")]
+
+
+class ReceiptTarget(str):
+    """`sender`, `loopback`, `*`, a host, host:port or a network in CIDR notation. SR-49"""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> ReceiptTarget:
+        if text != "*" and "/" in text:
+            ipaddress.ip_network(text)
+        elif text != "*" and ":" in text and text.count(":") > 1 and not text.startswith("["):
+            ipaddress.IPv6Address(text)
+        elif text != "*":
+            Address.parse(text)
+        return cls(text)
+
+
+class QueueManagerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who we are to MSMQ senders."""
+
+    id: QueueManagerId | None = None
+    """GUID of this queue manager; generated once and kept when absent."""
+    names: tuple[HostName, ...] = ()
+    """Every name and address senders use for us; empty = this host's own names."""
+    quota_kb: Kilobytes = 8_388_608
+    """Machine quota: what all queues together may hold."""
+    insecure_nacks: bool = False
+    """Send negative acknowledgments that tell a stranger which queues exist. DM-13"""
+    clock_skew_s: Seconds = 0.0
+    """Tolerance when a sender's times are judged."""
+
+    def __post_init__(self) -> None:
+        if self.id == NULL_GUID:
+            raise ConfigError(
+                "queue_manager.id is all zeros", where="id", mend="leave it out to get a new one"
+            )
+
+
+class ListenConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where we listen. Port 0 = any free port, null = that listener is off."""
+
+    host: HostName = "0.0.0.0"
+    """Address that every listener but `admin` binds to."""
+    binary: Port | None = MSMQ_PORT
+    """TCP sessions, MS-MQQB."""
+    ping: Port | None = 3527
+    """UDP ping, MS-MQQB 2.1."""
+    srmp: Port | None = 80
+    """Messages over HTTP, MC-MQSRM."""
+    srmp_tls: Port | None = None
+    """Messages over HTTPS; off because it needs a certificate."""
+    rpc: Port | None = 2103
+    """Remote read and clients, MS-MQRR and MS-MQMP."""
+    rpc_qp: Port | None = 2105
+    """The second RPC endpoint, for MS-MQQP readers."""
+    endpoint_mapper: Port | None = 135
+    """Tells RPC clients the ports above."""
+    admin: Port | None = 9180
+    """/livez, /readyz, /metrics and the JSON API."""
+    admin_host: HostName = "127.0.0.1"
+    """Address that `admin` binds to."""
+
+    def __post_init__(self) -> None:
+        taken: dict[int, str] = {}
+        for name in ("binary", "srmp", "srmp_tls", "rpc", "rpc_qp", "endpoint_mapper", "admin"):
+            port: int | None = getattr(self, name)
+            if port and taken.setdefault(port, name) != name:
+                raise ConfigError(
+                    f"listen.{name} and listen.{taken[port]} are both {port}",
+                    where=name,
+                    mend="give one of them another port, 0 for any free one or null to turn it off",
+                )
+
+
+class Redirect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """URLs that match `from` are treated as `to`; a trailing * matches any rest. SR-14"""
+
+    source: str = field(name="from")
+    """URL to look for; may end in *."""
+    target: str = field(name="to")
+    """URL to use instead."""
+
+    def __post_init__(self) -> None:
+        for option, url in (("from", self.source.removesuffix("*")), ("to", self.target)):
+            if not _URL.fullmatch(url):
+                raise ConfigError(
+                    f"{option!r} must be an http:// or https:// URL, not {url[:80]!r}",
+                    where=option,
+                    mend="only 'from' may have a *, at its end, after the host (SR-14)",
+                )
+
+
+class SrmpConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Messages over HTTP, MC-MQSRM."""
+
+    expired: Literal["deliver", "discard"] = "deliver"
+    """What happens to a message whose time is over when it arrives."""
+    redirect_in: tuple[Redirect, ...] = ()
+    """Destinations that are rewritten on arrival. SR-14"""
+    redirect_out: tuple[Redirect, ...] = ()
+    """URLs that are reached at another host. SR-18"""
+    receipt_redirect: tuple[Redirect, ...] = ()
+    """URLs of stream receipts that are replaced."""
+    receipt_targets: tuple[
+        Annotated[
+            ReceiptTarget, Meta(description="sender, loopback, *, a host, host:port or a network")
+        ],
+        ...,
+    ] = (ReceiptTarget("sender"), ReceiptTarget("loopback"))
+    """Where a receipt may go; * = anywhere but link-local. SR-49"""
+
+
+class AdminConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The admin port."""
+
+    token_file: Path | None = None
+    """File with the token that writes need; without one only loopback may write."""
+
+
+class RpcConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Remote read and clients."""
+
+    minimum_level: Level = "privacy"
+    """The weakest RPC authentication level that is let in."""
+    users: Path | None = None
+    """YAML file: name -> {password: ...} or {nt_hash: ...}; absent = nobody by NTLM."""
+    keytab: Path | None = None
+    """Kerberos keys of this host; absent = no Kerberos."""
+    release_after_s: Seconds = 300.0
+    """A receive that nobody ended goes back to its queue after this time."""
+
+    def __post_init__(self) -> None:
+        if self.release_after_s <= 0:
+            raise ConfigError(
+                "rpc.release_after_s must be more than 0", where="release_after_s", mend="try 300"
+            )
+
+
+class Secret(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A value kept outside the file, looked up when the Kafka client is made; never in a log."""
+
+    file: Path | None = None
+    """The value is the text of this file, without the line end."""
+    env: str | None = None
+    """The value is this environment variable."""
+
+    def __post_init__(self) -> None:
+        if (self.file is None) == (not self.env):
+            raise ConfigError(
+                "a secret has either a file or an environment variable",
+                mend="write {file: path} or {env: NAME}",
+            )
+
+
+Property = Annotated[
+    str | int | float | bool | Secret,
+    Meta(description="text, a number, true, false, {file: path} or {env: NAME}"),
+]
+
+
+class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`bridge.yaml`."""
+
+    queue_manager: QueueManagerConfig = QueueManagerConfig()
+    """Who we are to MSMQ senders."""
+    peers: Mapping[Peer, PeerAddress] = {}
+    """GUID or host name of a sender, in lower case -> where it is reached without a session."""
+    listen: ListenConfig = ListenConfig()
+    """Where we listen."""
+    srmp: SrmpConfig = SrmpConfig()
+    """Messages over HTTP."""
+    admin: AdminConfig = AdminConfig()
+    """The admin port."""
+    rpc: RpcConfig = RpcConfig()
+    """Remote read and clients."""
+    kafka: Mapping[str, Property] = {}
+    """librdkafka properties; without bootstrap.servers the embedded Kafka is started."""
+    topic_prefix: TopicPrefix = "_msmq-bridge"
+    """Of the topics and transactional ids we own; two appliances on one cluster need two."""
+    data: Path = Path("/var/lib/msmq-bridge")
+    """Folder for what can be rebuilt from Kafka; relative to the folder of the file."""
+    mappings: Path = Path("mappings")
+    """A mapping file or a folder of them; relative to the folder of the file."""
+    shards: Shards = 2
+    """Producers that run side by side; fixed when the state topic is created."""
+
+    def __post_init__(self) -> None:
+        for name, value in self.kafka.items():
+            _check_property(name, value)
+
+
+# What exactly-once rests on (D1, D3): a property that we set ourselves, and its only value.
+OWNED_PROPERTIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "transactional.id": (),
+    "enable.idempotence": ("true",),
+    "isolation.level": ("read_committed",),
+    "enable.auto.commit": ("false",),
+    "acks": ("all", "-1"),
+    "request.required.acks": ("all", "-1"),
+}
+
+
+def _check_property(name: str, value: str | int | float | bool | Secret) -> None:
+    allowed = OWNED_PROPERTIES.get(name)
+    if allowed is not None and str(value).lower() not in allowed:
+        raise ConfigError(
+            f"kafka.{name} is set by the bridge, exactly-once rests on it",
+            where=f"kafka/{name}",
+            mend="leave it out",
+        )

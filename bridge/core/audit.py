@@ -1,0 +1,74 @@
+"""The verdicts of a transaction as entries of the audit topic. Design D6"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from bridge.model.message import NO_CORRELATION, Message
+from bridge.model.verdict import Verdict
+
+PER_RECORD: Final = 500
+
+
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One verdict. An audit record is a JSON array of them."""
+
+    id: str
+    verdict: str
+    at: int  # Unix milliseconds of arrival
+    dest: str
+    message_class: int = msgspec.field(default=0, name="class")
+    reason: str = ""
+    queue: str = ""
+    topic: str = ""
+    partition: int = -1
+    peer: str = ""
+    transport: str = ""
+    label: str = ""
+    correlation: str = ""
+    tx_sequence_id: int = 0
+    tx_sequence_number: int = 0
+    tx_previous_number: int = 0
+
+
+def entry_of(
+    message: Message, verdict: Verdict, queue: str = "", topic: str = "", partition: int = -1
+) -> AuditEntry:
+    tx = message.transaction
+    correlation = message.correlation_id
+    return AuditEntry(
+        id=message.id,
+        verdict=verdict.outcome,
+        at=message.arrived_ms,
+        dest=message.destination,
+        message_class=verdict.message_class,
+        reason=verdict.reason,
+        queue=queue,
+        topic=topic,
+        partition=partition,
+        peer=message.peer,
+        transport=message.transport,
+        label=message.label,
+        correlation="" if correlation == NO_CORRELATION else correlation.hex(),
+        tx_sequence_id=tx.sequence_id if tx else 0,
+        tx_sequence_number=tx.number if tx else 0,
+        tx_previous_number=tx.previous if tx else 0,
+    )
+
+
+def encode(entries: Sequence[AuditEntry]) -> Iterator[bytes]:
+    """Record values, each small enough for any topic."""
+    for start in range(0, len(entries), PER_RECORD):
+        part = entries[start : start + PER_RECORD]
+        try:
+            yield msgspec.json.encode(part)
+        except UnicodeEncodeError:  # half a surrogate pair is legal in a label, not in JSON
+            yield msgspec.json.encode([_readable(entry) for entry in part])
+
+
+def _readable(entry: AuditEntry) -> AuditEntry:
+    label, dest = (t.encode("utf-8", "replace").decode() for t in (entry.label, entry.dest))
+    return msgspec.structs.replace(entry, label=label, dest=dest)

@@ -1,0 +1,50 @@
+"""Who we are, and the numbers of the messages that we make ourselves. DM-1"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from bridge.model.guid import Guid
+
+IDENTITY_KEY: Final = "identity"
+ORDINALS_KEY: Final = "ordinals"
+BLOCK: Final = 65_536
+_MASK: Final = 0xFFFFFFFF  # an ordinal is 32 bits and may wrap (data-model.md 2.13)
+
+
+class Identity(msgspec.Struct, frozen=True):
+    id: str
+
+
+def known_identity(kept: dict[str, bytes]) -> Guid | None:
+    """The GUID that an earlier run left in Kafka."""
+    data = kept.get(IDENTITY_KEY)
+    return None if data is None else Guid.parse(msgspec.json.decode(data, type=Identity).id)
+
+
+def identity_entry(local: Guid) -> bytes:
+    return msgspec.json.encode(Identity(str(local)))
+
+
+class Ordinals:
+    """Ids in blocks: the mark in Kafka is always ahead of what was given out."""
+
+    def __init__(self, mark: bytes | None, reserve: Callable[[bytes], None]) -> None:
+        self._next = 1 if mark is None else int(msgspec.json.decode(mark))
+        self._limit = self._next
+        self._reserve = reserve
+        self._extend()
+
+    def _extend(self) -> None:
+        self._limit += BLOCK
+        self._reserve(msgspec.json.encode(self._limit))
+
+    def __call__(self) -> int:
+        """The next ordinal. The following block is asked for while half of this one is left."""
+        ordinal, self._next = self._next, self._next + 1
+        if self._limit - self._next <= BLOCK // 2:
+            self._extend()
+        return ordinal & _MASK or self()

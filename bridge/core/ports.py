@@ -1,0 +1,61 @@
+"""What the core needs from the outside, in its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+Headers = list[tuple[str, bytes]]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """One Kafka record; `partition` None leaves the choice to the key."""
+
+    topic: str
+    value: bytes
+    key: bytes | None = None
+    headers: Headers = []
+    partition: int | None = None
+    timestamp_ms: int = 0
+
+
+class Unit(msgspec.Struct, kw_only=True):
+    """All that one transaction of one shard carries: everything or nothing. Design D1"""
+
+    records: list[Record] = []
+    state: dict[str, bytes | None] = {}  # None removes the key
+    seen: dict[str, bytes] = {}
+    audit: list[bytes] = []
+    rejects: list[Record] = []
+
+    def __bool__(self) -> bool:
+        return bool(self.records or self.state or self.seen or self.audit or self.rejects)
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """What a shard's predecessors committed, keys in the order they were last written."""
+
+    state: Mapping[str, bytes]
+    seen: Sequence[bytes]
+
+
+class ShardSink(Protocol):
+    """One shard's way into Kafka. Its identity is fixed, so a new owner fences the old one."""
+
+    async def open(self) -> Snapshot:
+        """Fence whoever held the shard, settle what it left open, read all it committed.
+
+        Raises SinkUnavailable; call it again then.
+        """
+
+    async def publish(self, unit: Unit) -> None:
+        """Return once the whole unit is committed.
+
+        Raises SinkUnavailable when it is not, or when nobody can tell: the sink is closed then,
+        and `open` says what happened.
+        """
+
+    async def close(self) -> None:
+        """Give the shard up. What was not committed never happened."""

@@ -1,0 +1,197 @@
+"""What happens to a message: the whole decision on one screen.
+
+A shard decides as messages come and collects every effect in the unit that is being filled. Its
+memory runs ahead of Kafka by the units that are not committed yet; when one of them fails, the
+shard is thrown away and built anew from what Kafka says (`restore`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from zlib import crc32
+
+import msgspec
+
+from bridge.core import audit
+from bridge.core.admission import (
+    EXPIRED,
+    FOREIGN,
+    TOO_LARGE,
+    Policy,
+    Refusal,
+    is_expired,
+    is_foreign,
+    refusal,
+)
+from bridge.core.catalogue import Catalogue, Queue
+from bridge.core.history import History
+from bridge.core.mapping import Mapper, headers_of, size_of
+from bridge.core.ports import Record, Snapshot, Unit
+from bridge.core.streams import PREFIX, Place, Streams, place
+from bridge.model.classes import MessageClass
+from bridge.model.guid import Guid
+from bridge.model.message import Message, Transaction
+from bridge.model.verdict import ACCEPTED, DUPLICATE, Cursor, Outcome, Verdict
+
+UNIT_KEY: Final = "unit"
+
+
+def shard_of(source: Guid, shards: int) -> int:
+    """All streams of one sender, and its plain ids, live in one shard."""
+    return crc32(source) % shards
+
+
+class Shard:
+    def __init__(self, catalogue: Catalogue, policy: Policy) -> None:
+        self._catalogue, self._policy = catalogue, policy
+        self._mapper = Mapper()
+        self.streams = Streams()
+        self.history = History()
+        self.kept: dict[str, bytes] = {}  # state entries that are not streams
+        self._unit_number = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._records: list[Record] = []
+        self._rejects: list[Record] = []
+        self._entries: list[audit.AuditEntry] = []
+        self._state: dict[str, bytes | None] = {}
+
+    # -- state ------------------------------------------------------------------------------
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Become what the shard's committed transactions made of it."""
+        self.streams, self.history, self.kept = Streams(), History(), {}
+        for key, value in snapshot.state.items():
+            if key.startswith(PREFIX):
+                self.streams.restore(key, value)
+            else:
+                self.kept[key] = value
+        self.history.restore(snapshot.seen)
+        self._unit_number = committed_unit(snapshot)
+        self._begin()
+
+    def put(self, key: str, value: bytes) -> None:
+        """A state entry of the owner's, to be committed with the next unit."""
+        self.kept[key] = self._state[key] = value
+
+    def take_unit(self, now_s: int) -> tuple[int, Unit]:
+        """Close the unit that was filled; its number proves later whether it was committed."""
+        self._unit_number += 1
+        unit = Unit(
+            records=self._records,
+            state=self._state
+            | self.streams.take_changes()
+            | {UNIT_KEY: msgspec.json.encode(self._unit_number)},
+            seen=self.history.take_fresh(now_s),
+            audit=list(audit.encode(self._entries)),
+            rejects=self._rejects,
+        )
+        self._begin()
+        return self._unit_number, unit
+
+    # -- decisions --------------------------------------------------------------------------
+
+    def admit(self, messages: Sequence[Message]) -> list[Verdict]:
+        return [
+            self._plain(m) if m.transaction is None else self._transactional(m, m.transaction)
+            for m in messages
+        ]
+
+    def _plain(self, message: Message) -> Verdict:
+        now = message.arrived_ms // 1000
+        if self.history.knows(message.source, message.ordinal, now):  # row 1
+            self._entries.append(audit.entry_of(message, DUPLICATE))
+            return DUPLICATE
+        self.history.add(message.source, message.ordinal, now)
+        if is_foreign(message, self._catalogue):
+            return self._refuse(message, None, FOREIGN)
+        queue = self._catalogue.find(message.destination)
+        if reason := refusal(message, queue):
+            return self._refuse(message, queue, reason)
+        assert queue is not None
+        if is_expired(message, self._policy):
+            return self._refuse(message, queue, EXPIRED)
+        return self._accept(message, queue, None)
+
+    def _transactional(self, message: Message, tx: Transaction) -> Verdict:
+        if is_foreign(message, self._catalogue):  # transit keeps no sequence state (QB-88)
+            return self._refuse(message, None, FOREIGN)
+        key = message.source, message.destination
+        cursor = self.streams.get(key)
+        where = place(cursor, tx)
+        queue = self._catalogue.find(message.destination)
+        if where is Place.BEHIND:
+            # Before rows 3 to 10: a late copy of a message that we took must not be refused, or
+            # the sender would dead-letter what was delivered.
+            return self._drop(message, queue, Outcome.DUPLICATE, cursor)
+        reason = refusal(message, queue)
+        if reason is None and is_expired(message, self._policy):
+            reason = EXPIRED
+        if where is Place.NEXT:
+            # Taken or refused for good: the stream moves on, else it would block (DM-9).
+            cursor = Cursor(tx.sequence_id, tx.number)
+            self.streams.advance(key, cursor)
+        if reason is not None:
+            return self._refuse(message, queue, reason, cursor)
+        if where is Place.AHEAD:
+            return self._drop(message, queue, Outcome.OUT_OF_ORDER, cursor)
+        assert queue is not None
+        return self._accept(message, queue, cursor)
+
+    def _drop(
+        self, message: Message, queue: Queue | None, outcome: Outcome, cursor: Cursor
+    ) -> Verdict:
+        """Row 11: no record, no nack; the order ack says where the stream stands (QB-83)."""
+        verdict = Verdict(outcome, 0, "stream-order", cursor)
+        self._entries.append(audit.entry_of(message, verdict, queue.name if queue else ""))
+        return verdict
+
+    def _accept(self, message: Message, queue: Queue, cursor: Cursor | None) -> Verdict:
+        record = self._mapper.record(message, queue)
+        if len(message.body) + 4 * len(message.wire) > queue.max_bytes // 2 and (
+            size_of(record) > queue.max_bytes
+        ):
+            return self._refuse(message, queue, TOO_LARGE, cursor)
+        self._records.append(record)
+        verdict = ACCEPTED if cursor is None else Verdict(Outcome.ACCEPTED, 0, "", cursor)
+        partition = -1 if record.partition is None else record.partition
+        self._entries.append(audit.entry_of(message, verdict, queue.name, record.topic, partition))
+        return verdict
+
+    def _refuse(
+        self, message: Message, queue: Queue | None, reason: Refusal, cursor: Cursor | None = None
+    ) -> Verdict:
+        outcome = Outcome.EXPIRED if reason is EXPIRED else Outcome.REJECTED
+        verdict = Verdict(outcome, reason.message_class, reason.reason, cursor)
+        self._entries.append(audit.entry_of(message, verdict, queue.name if queue else ""))
+        self._rejects.append(_reject_record(message, queue, reason))
+        return verdict
+
+
+def committed_unit(snapshot: Snapshot) -> int:
+    """The number of the last unit that Kafka has."""
+    return msgspec.json.decode(snapshot.state.get(UNIT_KEY, b"0"), type=int)
+
+
+def _reject_record(message: Message, queue: Queue | None, reason: Refusal) -> Record:
+    """Kafka Connect's error headers around the message as it came."""
+    name = MessageClass(reason.message_class).name
+    headers = headers_of(message)
+    headers += [
+        ("msmq.queue", queue.name.encode() if queue else b""),
+        ("msmq.outcome", b"%d" % reason.message_class),
+        ("__connect.errors.topic", queue.topic.encode() if queue else b""),
+        ("__connect.errors.connector.name", b"msmq-bridge"),
+        ("__connect.errors.stage", b"ADMISSION"),
+        ("__connect.errors.exception.class.name", name.encode()),
+        ("__connect.errors.exception.message", reason.reason.encode()),
+    ]
+    return Record(
+        topic="",  # the sink's rejects topic
+        key=message.id.encode(),
+        value=message.body,
+        headers=headers,
+        timestamp_ms=message.arrived_ms,
+    )

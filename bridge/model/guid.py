@@ -1,0 +1,41 @@
+"""A GUID as it lies on the wire; its text is made only when somebody looks."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from functools import lru_cache
+from typing import Final
+
+_FORM: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+@lru_cache(maxsize=65536)
+def _text(raw: bytes) -> str:
+    return str(uuid.UUID(bytes_le=raw))
+
+
+class Guid(bytes):
+    """16 bytes in wire order (`bytes_le`); `str()` gives the usual text. MS-DTYP 2.3.4"""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return _text(bytes(self))
+
+    def __repr__(self) -> str:
+        return f"Guid({self})"
+
+    @classmethod
+    def parse(cls, text: str) -> Guid:
+        """From 8-4-4-4-12 text without braces; ValueError if it is anything else."""
+        if not _FORM.fullmatch(text):
+            raise ValueError(f"not a GUID: {text!r}")
+        return cls(uuid.UUID(text).bytes_le)
+
+    @classmethod
+    def random(cls) -> Guid:
+        return cls(uuid.uuid4().bytes_le)
+
+
+NULL_GUID: Final = Guid(16)

@@ -1,0 +1,36 @@
+"""What became of a message; the only thing that lets an acknowledgment leave."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+
+class Outcome(StrEnum):
+    ACCEPTED = "accepted"
+    DUPLICATE = "duplicate"
+    OUT_OF_ORDER = "out_of_order"
+    EXPIRED = "expired"
+    REJECTED = "rejected"
+
+
+class Cursor(msgspec.Struct, frozen=True, gc=False):
+    """The last message of a stream that we took: sequence id and number. MS-MQQB 3.1.1.3.1"""
+
+    sequence_id: int = 0
+    number: int = 0
+
+
+class Verdict(msgspec.Struct, frozen=True, gc=False):
+    """`message_class` is the reason of a refusal; `cursor` is where the stream stands now."""
+
+    outcome: Outcome
+    message_class: int = 0
+    reason: str = ""
+    cursor: Cursor | None = None
+
+
+ACCEPTED: Final = Verdict(Outcome.ACCEPTED)
+DUPLICATE: Final = Verdict(Outcome.DUPLICATE, 0, "id-seen")

@@ -1,0 +1,441 @@
+"""One MS-MQQB session, from first byte to close: events in, commands out.
+
+Acceptor and initiator differ in the handshake only; once OPEN both are peers. A user message is
+counted when it comes, handed on in one `Accept` per read, and acknowledged after `Decided` came
+back for it: nothing else moves an ack. Session acks leave in the order of arrival, by window
+(QB-45) or by timer (QB-41, QB-42); order acks have their own clock (order_acks.py).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from enum import Enum, auto
+from typing import Final, assert_never
+
+import msgspec
+
+from bridge.model.errors import ProtocolError
+from bridge.model.guid import NULL_GUID, Guid
+from bridge.model.message import Message
+from bridge.model.verdict import Cursor, Verdict
+from bridge.protocol.binary.acks import ReceiveWindow, SendWindow
+from bridge.protocol.binary.handshake import (
+    AcceptorHandshake,
+    InitiatorHandshake,
+    Refused,
+    Terms,
+)
+from bridge.protocol.binary.order_acks import OrderAcks, order_ack
+from bridge.protocol.commands import (
+    Accept,
+    Close,
+    Command,
+    Delivered,
+    FinalAcked,
+    Opened,
+    OrderAcked,
+    Send,
+)
+from bridge.protocol.events import (
+    BytesReceived,
+    Congested,
+    Decided,
+    Event,
+    Instant,
+    PeerClosed,
+    Tick,
+)
+from bridge.protocol.timers import Timers
+from bridge.wire.binary.acks import FinalAckBody, OrderAckBody
+from bridge.wire.binary.base import MAX_PACKET
+from bridge.wire.binary.convert import message_from_packet
+from bridge.wire.binary.internal import SessionAck
+from bridge.wire.binary.packet import Packet, PacketReader, UserMessage
+from bridge.wire.binary.session import SessionHeader
+
+HANDSHAKE_PACKET: Final = 572  # the largest that may come before OPEN
+PIGGYBACK_AFTER: Final = 0.75  # of the ack timer. MS-MQQB 3.1.7.11
+INTERNAL_TOKEN: Final = 0  # our own order acks: nobody waits for their delivery
+
+
+class SessionState(Enum):
+    WAITING_EC_MSG = auto()  # acceptor's handshake; the initiator's is WAITING_ECR_MSG
+    OPEN = auto()
+    CLOSED = auto()
+
+
+class Timer(Enum):
+    INIT = auto()
+    CLEANUP = auto()
+    ACK_SEND = auto()
+    ACK_WAIT = auto()
+
+
+class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """Defaults of MS-MQQB's product notes; seconds."""
+
+    window: int = 64
+    init_timeout: float = 60.0
+    idle_timeout: float = 300.0
+    ack_timeout: float = 20.0
+
+
+class _Batch:
+    """What one read brought, in order; an int (its delivery mode) needs no verdict."""
+
+    __slots__ = ("entries", "number", "verdicts")
+
+    def __init__(self, number: int, entries: Sequence[Message | int]) -> None:
+        self.number, self.entries = number, entries
+        self.verdicts: Sequence[Verdict] | None = None
+
+
+class Session:
+    """Events in, commands out; no socket, no clock."""
+
+    def __init__(
+        self,
+        handshake: AcceptorHandshake | InitiatorHandshake,
+        *,
+        local: Guid,
+        peer: str,
+        ordinals: Callable[[], int],
+        now: Instant,
+        settings: SessionSettings,
+    ) -> None:
+        self.state = SessionState.WAITING_EC_MSG
+        self.peer = peer
+        self.remote = NULL_GUID
+        self.received = ReceiveWindow()
+        self.sent = SendWindow()
+        self._handshake = handshake
+        self._local = local
+        self._ordinals = ordinals
+        self._settings = settings
+        self._terms: Terms | None = None
+        self._packets = PacketReader()
+        self._packets.max_packet = HANDSHAKE_PACKET
+        self._timers = Timers[Timer]()
+        self._timers.start(Timer.INIT, now.mono + settings.init_timeout)
+        self._order_acks = OrderAcks(now.mono)
+        self._arrived: list[Message | int] = []
+        self._batches: deque[_Batch] = deque()
+        self._batch_number = 0
+        self._outgoing: deque[tuple[UserMessage, int]] = deque()
+        self._window = self._told_window = settings.window  # what the peer may have under way
+        self._peer_window = settings.window
+        self._ack_started = 0.0  # of the running ack timer
+        self._ack_delay = 0.0
+        self._ack_overdue = False  # the timer ran out before there was a verdict to tell
+        self._active = False  # a user message since the cleanup timer last looked
+        self._heard = False  # any packet since the ack wait timer last looked
+        self._commands: list[Command] = []
+
+    # -- the outside ------------------------------------------------------------------------
+
+    def open(self, now: Instant) -> list[Command]:
+        """Initiator: say hello. The connection has just been made."""
+        assert isinstance(self._handshake, InitiatorHandshake)
+        return [Send(self._handshake.open(now))]
+
+    def handle(self, event: Event, now: Instant) -> list[Command]:
+        if self.state is SessionState.CLOSED:
+            return []
+        try:
+            self._react(event, now)
+        except ProtocolError as fault:  # what came before it still counts
+            if isinstance(fault, Refused):
+                self._commands.append(Send(fault.reply))
+            self._close(fault.reason, fault.detail)
+        return self._take()
+
+    def deliver(self, packets: Iterable[tuple[UserMessage, int]], now: Instant) -> list[Command]:
+        """Send user messages of ours as the window allows; `Delivered` names their tokens."""
+        if self.state is SessionState.CLOSED:
+            return []
+        self._outgoing.extend(packets)
+        self._pump(now)
+        return self._take()
+
+    def next_wakeup(self) -> float | None:
+        if self.state is SessionState.CLOSED:
+            return None
+        due = (self._timers.next_wakeup(), self._order_acks.next_wakeup())
+        return min((at for at in due if at is not None), default=None)
+
+    @property
+    def room(self) -> int:
+        """How many more messages of ours may be under way. QB-50, CONFLICT-10"""
+        if self.state is not SessionState.OPEN:
+            return 0
+        window = min(self._settings.window, self._peer_window)
+        return window - self.sent.unacked - len(self._outgoing)
+
+    def close(self, reason: str) -> list[Command]:
+        """End it for a reason of the owner's."""
+        self._close(reason)
+        return self._take()
+
+    def _close(self, reason: str, detail: str = "") -> None:
+        if self.state is not SessionState.CLOSED:
+            self.state = SessionState.CLOSED
+            self._outgoing.clear()
+            self._batches.clear()
+            self._commands.append(Close(reason, detail))
+
+    def _take(self) -> list[Command]:
+        commands, self._commands = self._commands, []
+        return commands
+
+    # -- events -----------------------------------------------------------------------------
+
+    def _react(self, event: Event, now: Instant) -> None:
+        match event:
+            case BytesReceived():
+                self._on_bytes(event.data, now)
+            case Decided():
+                self._on_decided(event, now)
+            case Congested():
+                self._on_congested(event.jammed, now)
+            case Tick():
+                self._on_tick(now)
+            case PeerClosed():
+                self._close("peer-closed")
+            case _:
+                assert_never(event)
+
+    def _on_bytes(self, data: bytes, now: Instant) -> None:
+        self._heard = True  # QB-1
+        try:
+            for packet in self._packets.feed(data):
+                if type(packet) is UserMessage and self.state is SessionState.OPEN:
+                    self._on_user_message(packet, now)
+                else:
+                    self._on_internal(packet, now)
+        finally:  # one hand-over per read, and a fault takes nothing back
+            if self._arrived:
+                self._hand_over(now)
+
+    def _on_internal(self, packet: Packet, now: Instant) -> None:
+        if self.state is SessionState.OPEN:
+            if type(packet) is not SessionAck:  # QB-11, QB-17
+                raise ProtocolError("unexpected-packet", type(packet).__name__)
+            self._on_session_header(packet.session, now)
+            return
+        reply = self._handshake.on_packet(packet, now)
+        if reply:
+            self._commands.append(Send(reply))
+        if terms := self._handshake.terms:
+            self._on_open(terms, now)
+
+    def _on_open(self, terms: Terms, now: Instant) -> None:
+        self.state = SessionState.OPEN
+        self.remote = terms.remote
+        self._terms = terms
+        self._peer_window = terms.window
+        self._packets.max_packet = MAX_PACKET
+        self._timers.stop(Timer.INIT)
+        self._timers.start(Timer.CLEANUP, now.mono + self._settings.idle_timeout)
+        self._commands.append(Opened(terms.remote))
+        self._pump(now)
+
+    def _on_user_message(self, packet: UserMessage, now: Instant) -> None:
+        recoverable = packet.user.delivery
+        self.received.arrive(recoverable)  # before anything can refuse it: QB-60, CONFLICT-6
+        if packet.is_order_ack or packet.is_final_ack:
+            self._arrived.append(recoverable)
+            self._on_transactional_ack(packet)
+        else:
+            self._arrived.append(message_from_packet(packet, self.peer, int(now.unix * 1000)))
+        if packet.session is not None:
+            self._on_session_header(packet.session, now)
+
+    def _on_transactional_ack(self, packet: UserMessage) -> None:
+        body = packet.properties.body
+        if packet.is_order_ack:
+            ack = OrderAckBody.unpack(body)
+            self._commands.append(OrderAcked(Cursor(ack.sequence_id, ack.number)))
+        else:
+            final = FinalAckBody.unpack(body)
+            self._commands.append(
+                FinalAcked(final.source, final.message_id, packet.properties.message_class)
+            )
+
+    def _hand_over(self, now: Instant) -> None:
+        entries, self._arrived = self._arrived, []
+        self._active = True
+        self._batch_number += 1
+        batch = _Batch(self._batch_number, entries)
+        self._batches.append(batch)
+        self._arm_ack_timer(entries, now)
+        messages = [entry for entry in entries if type(entry) is Message]
+        if messages:
+            self._commands.append(Accept(batch.number, messages))
+        else:
+            self._on_decided(Decided(batch.number, ()), now)
+
+    def _on_session_header(self, header: SessionHeader, now: Instant) -> None:
+        taken = [token for token in self.sent.on_header(header) if token != INTERNAL_TOKEN]
+        if taken:
+            self._commands.append(Delivered(taken))
+        self._peer_window = header.window_size
+        if self.sent.idle:
+            self._timers.stop(Timer.ACK_WAIT)
+        self.received.check(header)
+        self._pump(now)
+
+    def _on_congested(self, jammed: bool, now: Instant) -> None:
+        """QB-51: acks that leave while it is jammed say 1; after it the peer hears at once."""
+        self._window = 1 if jammed else self._settings.window
+        if self._told_window < self._window and self.state is SessionState.OPEN:
+            self._send_session_ack(now)
+
+    # -- verdicts and what follows from them ------------------------------------------------
+
+    def _on_decided(self, event: Decided, now: Instant) -> None:
+        for batch in self._batches:
+            if batch.number == event.batch:
+                batch.verdicts = event.verdicts
+        while self._batches and self._batches[0].verdicts is not None:
+            self._settle(self._batches.popleft(), now)
+        if self.received.unacked and (
+            self._ack_overdue or self.received.unacked >= self._ack_threshold
+        ):
+            self._send_session_ack(now)
+
+    def _settle(self, batch: _Batch, now: Instant) -> None:
+        """Walk the batch as if its messages had come one by one. QB-42, QB-45, QB-85"""
+        received = self.received
+        verdicts = iter(batch.verdicts or ())
+        streams: dict[tuple[Guid, str], tuple[Message, Cursor]] = {}
+        for entry in batch.entries:
+            if type(entry) is Message:
+                recoverable = entry.delivery
+                cursor = next(verdicts).cursor
+                if cursor is not None:
+                    streams[entry.source, entry.destination] = entry, cursor
+            else:
+                assert isinstance(entry, int)
+                recoverable = entry
+            if recoverable and received.flags_full:
+                self._send_session_ack(now)
+            received.decide(recoverable)
+            if received.unacked >= self._ack_threshold:
+                self._send_session_ack(now)
+        for message, cursor in streams.values():
+            self._order_acks.schedule(message, cursor, now.mono)
+
+    @property
+    def _ack_threshold(self) -> int:
+        """Half a window, so that the peer never stalls at a full one. QB-45"""
+        return max(1, min(self._told_window, self._terms.window if self._terms else 1) // 2)
+
+    def _arm_ack_timer(self, entries: Sequence[Message | int], now: Instant) -> None:
+        """QB-41; QB-42: the first recoverable since the last ack shortens the wait."""
+        assert self._terms is not None
+        if not self._timers.running(Timer.ACK_SEND):
+            self._start_ack_timer(self._terms.ack_timeout / 2, now)
+        received = self.received
+        fresh = sum(1 for e in entries if (e.delivery if type(e) is Message else e))
+        if fresh and received.recoverable_received - fresh == received.recoverable_acked:
+            self._start_ack_timer(self._terms.recoverable_ack_delay, now)
+
+    def _start_ack_timer(self, delay: float, now: Instant) -> None:
+        self._ack_started, self._ack_delay = now.mono, delay
+        self._timers.start(Timer.ACK_SEND, now.mono + delay)
+
+    def _session_header(self) -> SessionHeader:
+        """Tell all that is decided. The timer goes on only for what is not."""
+        header = self.received.acknowledge(self.sent, self._window)
+        self._told_window = self._window
+        self._ack_overdue = False
+        if self.received.received == self.received.acked:
+            self._timers.stop(Timer.ACK_SEND)  # CONFLICT-12
+        return header
+
+    def _send_session_ack(self, now: Instant) -> None:
+        self._commands.append(Send(SessionAck(session=self._session_header()).pack()))
+        if self.received.received != self.received.acked:
+            assert self._terms is not None
+            open_recoverable = self.received.recoverable_received > self.received.recoverable_acked
+            self._start_ack_timer(
+                self._terms.recoverable_ack_delay
+                if open_recoverable
+                else self._terms.ack_timeout / 2,
+                now,
+            )
+
+    # -- sending ----------------------------------------------------------------------------
+
+    def _pump(self, now: Instant) -> None:
+        window = min(self._settings.window, self._peer_window)
+        while self._outgoing and self.state is SessionState.OPEN and self.sent.unacked < window:
+            packet, token = self._outgoing.popleft()
+            self._send_user_message(packet, token, now)
+
+    def _send_user_message(self, packet: UserMessage, token: int, now: Instant) -> None:
+        assert self._terms is not None
+        self._active = True
+        self.sent.send(token, packet.user.delivery)
+        elapsed = now.mono - self._ack_started
+        if (
+            self.received.unacked
+            and self._timers.running(Timer.ACK_SEND)
+            and elapsed > PIGGYBACK_AFTER * self._ack_delay
+        ):  # QB-47: it counts the carrying message itself
+            packet = msgspec.structs.replace(packet, session=self._session_header())
+        self._commands.append(Send(packet.pack()))
+        patience = self._terms.ack_timeout * (2 if self._terms.direct else 1)
+        if not self._timers.running(Timer.ACK_WAIT):
+            self._heard = True  # the first period is always granted
+            self._timers.start(Timer.ACK_WAIT, now.mono + patience)
+
+    # -- timers -----------------------------------------------------------------------------
+
+    def _on_tick(self, now: Instant) -> None:
+        for timer in self._timers.due(now.mono):
+            self._on_timer(timer, now)
+            if self.state is SessionState.CLOSED:
+                return
+        if self.state is SessionState.OPEN:
+            for stream in self._order_acks.due(now.mono):
+                packet = order_ack(
+                    stream,
+                    local=self._local,
+                    peer=self.peer,
+                    ordinal=self._ordinals(),
+                    now=int(now.unix),
+                )
+                self._outgoing.append((packet, INTERNAL_TOKEN))
+            self._pump(now)
+
+    def _on_timer(self, timer: Timer, now: Instant) -> None:
+        match timer:
+            case Timer.INIT:
+                self._close("init-timeout")
+            case Timer.CLEANUP if not self._active:  # QB-151
+                self._close("idle")
+            case Timer.CLEANUP:
+                self._active = False
+                self._timers.start(Timer.CLEANUP, now.mono + self._settings.idle_timeout)
+            case Timer.ACK_SEND if self.received.unacked:
+                self._send_session_ack(now)
+            case Timer.ACK_SEND:  # QB-44, but late verdicts are told as soon as they come
+                self._ack_overdue = self.received.received != self.received.decided
+            case Timer.ACK_WAIT:
+                self._on_ack_wait(now)
+            case _:
+                assert_never(timer)
+
+    def _on_ack_wait(self, now: Instant) -> None:
+        """QB-52"""
+        if self.sent.idle:
+            return
+        if not self._heard:
+            self._close("ack-wait")
+            return
+        assert self._terms is not None
+        self._heard = False
+        patience = self._terms.ack_timeout * (2 if self._terms.direct else 1)
+        self._timers.start(Timer.ACK_WAIT, now.mono + patience)

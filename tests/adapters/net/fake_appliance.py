@@ -1,0 +1,46 @@
+"""Stands in for the appliance behind the admin port."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from bridge.adapters.net.admin_server import AdminServer
+from bridge.adapters.telemetry import Telemetry
+
+
+class FakeAppliance:
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+        self.fails = False
+        self.answer: dict[str, object] = {
+            "ready": True,
+            "queue_manager": {
+                "id": "3f8a0c5e-6a0b-4c55-9f0e-0d3c2b1a4f77",
+                "names": ["BRIDGE01", "bridge01"],
+            },
+            "listeners": {"binary": "127.0.0.1:1801", "admin": "127.0.0.1:9180"},
+            "kafka": {"bootstrap.servers": "broker1:9092"},
+            "sessions": [{"peer": "10.0.0.7:2000", "state": "OPEN"}],
+            "totals": {"messages": 12, "records": 12},
+            "streams": 3,
+        }
+
+    def status(self) -> dict[str, object]:
+        if self.fails:
+            raise RuntimeError("a bug of ours")
+        return self.answer
+
+    def ready(self) -> tuple[bool, list[str]]:
+        return not self.reasons, self.reasons
+
+
+@asynccontextmanager
+async def admin_server(
+    appliance: FakeAppliance, telemetry: Telemetry | None = None
+) -> AsyncIterator[str]:
+    """Runs the real server on a free port; gives its URL."""
+    server = AdminServer(appliance, telemetry or Telemetry())
+    address = await server.start("127.0.0.1", 0)
+    try:
+        yield f"http://{address}"
+    finally:
+        await server.stop()

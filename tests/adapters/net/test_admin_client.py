@@ -1,0 +1,60 @@
+"""Asking a running appliance: an answer, or one line that says why there is none."""
+
+import asyncio
+import socket
+
+import pytest
+
+from bridge.adapters.net.admin_client import get_json
+from bridge.model.errors import Unavailable
+from tests.adapters.net.fake_appliance import FakeAppliance, admin_server
+
+
+def test_an_answer() -> None:
+    async def run() -> None:
+        appliance = FakeAppliance()
+        async with admin_server(appliance) as url:
+            assert await asyncio.to_thread(get_json, url, "/api/status") == appliance.answer
+            appliance.fails = True
+            with pytest.raises(Unavailable, match="answers 500"):
+                await asyncio.to_thread(get_json, url, "/api/status")
+
+    asyncio.run(run())
+
+
+def test_nobody_there() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))  # bound, but not listening
+        port = unused.getsockname()[1]
+        with pytest.raises(Unavailable, match="no appliance is running at"):
+            get_json(f"http://127.0.0.1:{port}", "/api/status")
+
+
+@pytest.mark.parametrize(
+    ("answer", "word"),
+    [
+        (b"", "does not answer"),
+        (b"SSH-2.0-server\r\n", "does not answer"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi", "is not an msmq-bridge"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", "is not an msmq-bridge"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n\xff", "is not an msmq-bridge"),
+        (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "answers 404"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", "is not an msmq-bridge"),
+    ],
+)
+def test_somebody_else_there(answer: bytes, word: str) -> None:
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    async def run() -> None:
+        async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            with pytest.raises(Unavailable, match=word) as caught:
+                await asyncio.to_thread(get_json, f"http://127.0.0.1:{port}", "/api/status")
+            assert len(str(caught.value).splitlines()) == 1
+
+    asyncio.run(run())
