@@ -91,7 +91,8 @@ class Appliance:
         self._starting = "stopping"
         if self._server is not None:
             self._server.stop_listening()
-            await self._drain()
+            if not any(task.done() for task in self._tasks):
+                await self._drain()
             self._server.hang_up()
         for task in self._tasks:
             task.cancel()
@@ -156,6 +157,7 @@ class Appliance:
         return [
             Queue(
                 mapping=mapping,
+                name=str(mapping.queue),
                 topic=mapping.topic_name,
                 partitions=facts[mapping.topic_name].partitions,
                 max_bytes=facts[mapping.topic_name].max_bytes,

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
-from bridge.cli import kafka, serve, status
+from bridge.cli import kafka, send, serve, status
 from bridge.model.errors import BridgeError
 
 PROGRAM: Final = "msmq-bridge"
@@ -24,6 +24,7 @@ def build() -> typer.Typer:
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(_root)
     app.add_typer(kafka.app, name="kafka")
+    send.register(app)
     serve.register(app)
     status.register(app)
     return app

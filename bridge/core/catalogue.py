@@ -19,13 +19,10 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     """A mapped queue and what is known of its topic."""
 
     mapping: QueueMapping
+    name: str  # path name on this queue manager
     topic: str
     partitions: int = 1
     max_bytes: int = 5 << 20
-
-    @property
-    def name(self) -> str:
-        return self.mapping.queue
 
 
 def private_number(name: str) -> int:

@@ -144,32 +144,52 @@ def test_order_ack_to_a_direct_sender(appliance: Appliance, open_sender: OpenSen
     assert not sender.table
 
 
-@pytest.mark.parametrize("destination", [private(0x7777), public(UUID(int=0x7777))])
-def test_acks_to_a_sender_that_uses_no_direct_name(
-    appliance: Appliance, open_sender: OpenSender, destination: Name
-) -> None:
-    """2.17 and 2.18, form DQ=3. Nobody knows such a queue: QB-62, and QB-87 for the order ack."""
-    sender = open_sender()
-    tx = Tx(sequence_id=SEQUENCE, number=1, previous=0)
-    message = Message(
+def indirect(sender: RawSender, appliance: Appliance, destination: Name) -> Message:
+    """To a queue nobody knows; no direct name on this session."""
+    return Message(
         source=sender.guid,
         message_id=next(_ids),
         destination=destination,
         queue_manager=appliance.guid,
-        tx=tx,
+        tx=Tx(sequence_id=SEQUENCE, number=1, previous=0),
     )
+
+
+INDIRECT = pytest.mark.parametrize(
+    "destination", [private(0x7777), public(UUID(int=0x7777))], ids=["DQ=3", "DQ=5"]
+)
+
+
+@INDIRECT
+def test_order_ack_to_a_sender_that_uses_no_direct_name(
+    appliance: Appliance, open_sender: OpenSender, destination: Name
+) -> None:  # 2.17, form DQ=3; QB-87: refused and still order-acked
+    sender = open_sender()
+    sender.transmit([indirect(sender, appliance, destination)])
+    packet = sender.read_user(soon(12))
+    while not packet.is_order_ack:
+        packet = sender.read_user(soon(12))
+    assert packet.raw == expected_order_ack(
+        packet, server=appliance.guid, peer=sender.guid, sequence_id=SEQUENCE, number=1
+    )
+
+
+@INDIRECT
+def test_final_ack_to_a_sender_that_uses_no_direct_name(
+    appliance: Appliance, open_sender: OpenSender, destination: Name
+) -> None:  # 2.18, form DQ=3; QB-62
+    sender = open_sender()
+    message = indirect(sender, appliance, destination)
+    assert message.tx is not None
     sender.transmit([message])
-    received, _ = read_both(sender, 2)
-    [final] = [packet for packet in received if packet.is_final_ack]
-    [order] = [packet for packet in received if packet.is_order_ack]
-    assert order.raw == expected_order_ack(
-        order, server=appliance.guid, peer=sender.guid, sequence_id=SEQUENCE, number=1
-    )
-    assert final.raw == expected_final_ack(
-        final,
+    packet = sender.read_user(soon(12))
+    while not packet.is_final_ack:
+        packet = sender.read_user(soon(12))
+    assert packet.raw == expected_final_ack(
+        packet,
         server=appliance.guid,
         peer=sender.guid,
-        tx=tx,
+        tx=message.tx,
         source=sender.guid,
         message_id=message.message_id,
         message_class=0x8000,

@@ -1,0 +1,226 @@
+"""Messages for one peer, over as many sessions as it takes. MS-MQQB 3.1.7.1, 3.1.5.6
+
+A message leaves the table when the peer's session ack covers it and, if it is transactional, the
+order ack too (QB-48, QB-98). A new session sends all that is left, in the old order (QB-53).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from enum import Enum, auto
+from typing import Final
+
+import msgspec
+
+from bridge.model.guid import NULL_GUID, Guid
+from bridge.model.message import Message
+from bridge.model.verdict import ACCEPTED, Cursor
+from bridge.protocol.binary.handshake import InitiatorHandshake
+from bridge.protocol.binary.session import Session, SessionSettings, SessionState
+from bridge.protocol.commands import (
+    Accept,
+    Close,
+    Command,
+    Delivered,
+    FinalAcked,
+    Opened,
+    OrderAcked,
+    Send,
+)
+from bridge.protocol.events import Decided, Event, Instant, Tick
+from bridge.protocol.timers import Timers
+from bridge.wire.binary.convert import packet_from_message
+from bridge.wire.binary.packet import UserMessage
+
+RESEND_S: Final = (30.0,) * 3 + (300.0,) * 3 + (1800.0,) * 3 + (21600.0,)  # QB-97
+
+
+class _Timer(Enum):
+    RESEND = auto()
+
+
+class _Entry:
+    """One message that is not done yet."""
+
+    __slots__ = ("before", "message", "number", "order_acked", "sent", "session_acked", "token")
+
+    def __init__(self, token: int, message: Message, number: int, before: _Entry | None) -> None:
+        self.token, self.message, self.number = token, message, number
+        self.before = before  # in the stream
+        self.sent = self.session_acked = False
+        self.order_acked = not number
+
+    @property
+    def done(self) -> bool:
+        return self.session_acked and self.order_acked
+
+    def previous(self) -> int:
+        """First n - 1, later the number before it that is still in the table. QB-95"""
+        while self.before is not None and self.before.done:
+            self.before = self.before.before
+        if not self.sent:
+            return self.number - 1
+        return 0 if self.before is None else self.before.number
+
+
+class Outgoing:
+    """Pure: told what happened and when, answers what to write."""
+
+    def __init__(
+        self,
+        *,
+        local: Guid,
+        remote: Guid = NULL_GUID,
+        sequence_timestamp: int,
+        ordinals: Callable[[], int],
+        settings: SessionSettings | None = None,
+    ) -> None:
+        self._local, self._remote = local, remote
+        self._ordinals = ordinals
+        self._settings = settings or SessionSettings()
+        self._sequence_id = sequence_timestamp << 32 | 1  # QB-96
+        self._numbers = 0
+        self._tokens = 0
+        self._table: dict[int, _Entry] = {}
+        self._unsent: deque[_Entry] = deque()
+        self._last: _Entry | None = None  # of the stream
+        self._timers = Timers[_Timer]()
+        self._resends = 0
+        self._session: Session | None = None
+        self.done = 0
+        self.told: list[Message | FinalAcked] = []  # what the peer said of our messages
+
+    # -- the outside ------------------------------------------------------------------------
+
+    def add(self, messages: list[Message]) -> None:
+        """To be sent in this order; a transactional one gets its place in the stream here."""
+        for message in messages:
+            self._tokens += 1
+            if message.transaction is None:
+                entry = _Entry(self._tokens, message, 0, None)
+            else:
+                self._numbers += 1
+                entry = self._last = _Entry(self._tokens, message, self._numbers, self._last)
+            self._table[self._tokens] = entry
+            self._unsent.append(entry)
+
+    @property
+    def waiting(self) -> int:
+        return len(self._table)
+
+    def connected(self, peer: str, now: Instant) -> list[Command]:
+        """A connection was made: begin a session and send all that is left."""
+        handshake = InitiatorHandshake(
+            self._local,
+            self._remote,
+            self._settings.window,
+            int(self._settings.ack_timeout * 1000),
+        )
+        self._session = Session(
+            handshake,
+            local=self._local,
+            peer=peer,
+            ordinals=self._ordinals,
+            now=now,
+            settings=self._settings,
+        )
+        for entry in self._table.values():
+            entry.session_acked = False
+        self._unsent = deque(self._table.values())
+        return self._session.open(now)
+
+    def handle(self, event: Event, now: Instant) -> list[Command]:
+        if self._session is None:
+            return []
+        commands = list(self._digest(self._session.handle(event, now), now))
+        if isinstance(event, Tick) and self._timers.due(now.mono):
+            self._resend(now)
+        return commands + self.pump(now)
+
+    def next_wakeup(self) -> float | None:
+        session = None if self._session is None else self._session.next_wakeup()
+        due = (session, self._timers.next_wakeup())
+        return min((at for at in due if at is not None), default=None)
+
+    def pump(self, now: Instant) -> list[Command]:
+        """Send what the window allows."""
+        session = self._session
+        if session is None or session.state is not SessionState.OPEN:
+            return []
+        batch: list[tuple[UserMessage, int]] = []
+        while self._unsent and len(batch) < session.room:
+            entry = self._unsent.popleft()
+            if not entry.done:
+                batch.append((self._packet(entry), entry.token))
+        if not batch:
+            return []
+        self._timers.start_if_idle(_Timer.RESEND, now.mono + self._patience)
+        return list(self._digest(session.deliver(batch, now), now))
+
+    # -- inside -----------------------------------------------------------------------------
+
+    def _packet(self, entry: _Entry) -> UserMessage:
+        message = entry.message
+        if message.transaction is not None:
+            numbers = msgspec.structs.replace(
+                message.transaction,
+                sequence_id=self._sequence_id,
+                number=entry.number,
+                previous=entry.previous(),
+            )
+            message = msgspec.structs.replace(message, transaction=numbers)
+        entry.sent = True
+        return packet_from_message(message)
+
+    def _digest(self, commands: list[Command], now: Instant) -> Iterator[Command]:
+        for command in commands:
+            match command:
+                case Delivered():
+                    for token in command.tokens:
+                        self._session_acked(token)
+                case OrderAcked():
+                    self._order_acked(command.cursor, now)
+                case FinalAcked():
+                    self.told.append(command)
+                case Accept():
+                    self.told += command.messages
+                    assert self._session is not None
+                    verdicts = [ACCEPTED] * len(command.messages)
+                    yield from self._session.handle(Decided(command.batch, verdicts), now)
+                case Send() | Opened() | Close():
+                    yield command
+
+    def _session_acked(self, token: int) -> None:
+        entry = self._table.get(token)
+        if entry is not None:
+            entry.session_acked = True
+            self._finish(entry)
+
+    def _order_acked(self, cursor: Cursor, now: Instant) -> None:
+        if cursor.sequence_id != self._sequence_id:  # QB-98
+            return
+        for entry in list(self._table.values()):
+            if entry.number and entry.number <= cursor.number:
+                entry.order_acked = True
+                self._finish(entry)
+        self._resends = 0
+        self._timers.stop(_Timer.RESEND)
+        if any(e.number and e.sent for e in self._table.values()):
+            self._timers.start(_Timer.RESEND, now.mono + self._patience)
+
+    def _finish(self, entry: _Entry) -> None:
+        if entry.done and self._table.pop(entry.token, None) is not None:
+            self.done += 1
+
+    @property
+    def _patience(self) -> float:
+        return RESEND_S[min(self._resends, len(RESEND_S) - 1)]
+
+    def _resend(self, now: Instant) -> None:
+        """No order ack came: all of them again, in order, on the same session. QB-97"""
+        again = [e for e in self._table.values() if e.sent and not e.order_acked]
+        self._resends += 1
+        self._unsent.extendleft(reversed(again))
+        if again:
+            self._timers.start(_Timer.RESEND, now.mono + self._patience)
