@@ -68,7 +68,17 @@ def _b(header: str, field: str) -> _Row:
     return _Row(header, field, _same, _same)
 
 
-_ROWS: Final = (
+_USUAL: Final = (
+    _u("msmq.label", "label"),
+    _d("msmq.body-type", "body_type"),
+    _d("msmq.priority", "priority"),
+    _d("msmq.delivery", "delivery"),
+    _d("msmq.sent", "sent_time"),
+    _d("msmq.ttrq", "time_to_reach_queue"),
+    _u("msmq.peer", "peer"),
+    _b("msmq.wire", "wire"),
+)
+_RARE: Final = (
     _g("msmq.dest.qm", "destination_qm"),
     _u("msmq.dest.multi", "destination_multi"),
     _u("msmq.admin", "admin_queue"),
@@ -76,18 +86,12 @@ _ROWS: Final = (
     _u("msmq.response", "response_queue"),
     _u("msmq.response.multi", "response_multi"),
     _d("msmq.class", "message_class"),
-    _u("msmq.label", "label"),
     _b("msmq.correlation", "correlation_id"),
-    _d("msmq.body-type", "body_type"),
     _d("msmq.app", "app_specific"),
     _b("msmq.extension", "extension"),
-    _d("msmq.priority", "priority"),
-    _d("msmq.delivery", "delivery"),
     _d("msmq.ack", "ack"),
     _d("msmq.journal", "journal"),
     _u("msmq.deadletter", "deadletter_queue"),
-    _d("msmq.sent", "sent_time"),
-    _d("msmq.ttrq", "time_to_reach_queue"),
     _d("msmq.ttbr", "time_to_be_received"),
     _d("msmq.lookup", "lookup_id"),
     _u("msmq.tx.status-queue", "status_queue"),
@@ -103,51 +107,66 @@ _ROWS: Final = (
     _g("msmq.connector", "connector"),
     _u("msmq.soap", "soap"),
     _d("msmq.hops", "hops"),
-    _u("msmq.peer", "peer"),
-    _b("msmq.wire", "wire"),
 )
 _DEFAULTS: Final = {f.name: f.default for f in msgspec.structs.fields(Message)}
-_values: Callable[[Message], tuple[Any, ...]] = attrgetter(*(row.field for row in _ROWS))
-_PLAN: Final = tuple((_DEFAULTS[row.field], row.header, row.encode) for row in _ROWS)
-_BY_HEADER: Final = {row.header: row for row in _ROWS}
+_BY_HEADER: Final = {row.header: row for row in (*_USUAL, *_RARE)}
+
+Values = Callable[[Message], tuple[Any, ...]]
+_usual: Final[Values] = attrgetter(*(row.field for row in _USUAL))
+_rare: Final[Values] = attrgetter(*(row.field for row in _RARE))
+_USUAL_PLAN: Final = tuple((_DEFAULTS[row.field], row.header, row.encode) for row in _USUAL)
+_RARE_PLAN: Final = tuple((_DEFAULTS[row.field], row.header, row.encode) for row in _RARE)
+_RARE_DEFAULTS: Final = tuple(_DEFAULTS[row.field] for row in _RARE)
 _YES: Final = b"1"
 
 
-def headers_of(message: Message) -> Headers:
-    """Every MSMQ property that is not at its default."""
-    source = str(message.source)
-    headers: Headers = [
-        ("msmq.v", VERSION),
-        ("msmq.id", f"{source}\\{message.ordinal}".encode()),
-        ("msmq.source", source.encode()),
-        ("msmq.dest", _text(message.destination)),
-        ("msmq.transport", message.transport.encode()),
-    ]
-    append = headers.append
-    for value, (default, name, encode) in zip(_values(message), _PLAN, strict=True):
+def stream_headers(message: Message) -> Headers:
+    """Those that every message of a stream has, with the same values."""
+    return {
+        "msmq.v": VERSION,
+        "msmq.source": _guid(message.source),
+        "msmq.dest": _text(message.destination),
+        "msmq.transport": message.transport.encode(),
+    }
+
+
+def headers_of(message: Message, common: Headers | None = None) -> Headers:
+    """Every MSMQ property that is not at its default; `common` as of `stream_headers`."""
+    headers = (stream_headers(message) if common is None else common).copy()
+    headers["msmq.id"] = message.id.encode()
+    for value, (default, name, encode) in zip(_usual(message), _USUAL_PLAN):  # noqa: B905 - hot
         if value != default:
-            append((name, encode(value)))
-    if (tx := message.transaction) is not None:
-        append(("msmq.tx.seqid", b"%d" % tx.sequence_id))
-        append(("msmq.tx.seq", b"%d" % tx.number))
-        if tx.previous:
-            append(("msmq.tx.prev", b"%d" % tx.previous))
-        if tx.index:
-            append(("msmq.tx.id", f"{source}\\{tx.index}".encode()))
-        if tx.first:
-            append(("msmq.tx.first", _YES))
-        if tx.last:
-            append(("msmq.tx.last", _YES))
-        if tx.final_ack:
-            append(("msmq.tx.final-ack", _YES))
-        if tx.connector_qm is not None:
-            append(("msmq.connector.qm", _guid(tx.connector_qm)))
+            headers[name] = encode(value)
+    rare = _rare(message)
+    if rare != _RARE_DEFAULTS:  # one comparison for most messages
+        for value, (default, name, encode) in zip(rare, _RARE_PLAN, strict=True):
+            if value != default:
+                headers[name] = encode(value)
+    if message.transaction is not None:
+        _add_transaction(headers, message.transaction, message.source)
     return headers
+
+
+def _add_transaction(headers: Headers, tx: Transaction, source: Guid) -> None:
+    headers["msmq.tx.seqid"] = b"%d" % tx.sequence_id
+    headers["msmq.tx.seq"] = b"%d" % tx.number
+    if tx.previous:
+        headers["msmq.tx.prev"] = b"%d" % tx.previous
+    if tx.index:
+        headers["msmq.tx.id"] = f"{source}\\{tx.index}".encode()
+    if tx.first:
+        headers["msmq.tx.first"] = _YES
+    if tx.last:
+        headers["msmq.tx.last"] = _YES
+    if tx.final_ack:
+        headers["msmq.tx.final-ack"] = _YES
+    if tx.connector_qm is not None:
+        headers["msmq.connector.qm"] = _guid(tx.connector_qm)
 
 
 def message_from_record(record: Record) -> Message:
     """The message that this record was made from."""
-    headers = dict(record.headers)
+    headers = record.headers
     _, _, ordinal = headers["msmq.id"].decode().partition("\\")
     fields = {
         row.field: row.decode(headers[name]) for name, row in _BY_HEADER.items() if name in headers
@@ -180,39 +199,46 @@ def _transaction(headers: Mapping[str, bytes]) -> Transaction | None:
     )
 
 
+class _Stream(NamedTuple):
+    """What is the same for every message of a stream."""
+
+    key: bytes
+    crc: int  # picks the partition
+    headers: Headers
+
+
 class Mapper:
-    """Makes records; remembers what is the same for every message of a stream."""
+    """Makes records; a stream's common part is made once."""
 
     def __init__(self) -> None:
-        self._streams: dict[tuple[Guid, str], tuple[bytes, int]] = {}
+        self._streams: dict[tuple[Guid, str, str], _Stream] = {}
 
     def record(self, message: Message, queue: Queue) -> Record:
-        stream, crc = self._stream(message)
-        headers = headers_of(message)
-        headers.append(("msmq.queue", queue.name.encode()))
+        key, crc, common = self._stream(message, queue)
+        headers = headers_of(message, common)
         timestamp = message.arrived_ms
         if queue.mapping.timestamp == "sent" and message.sent_time:
             # Never ahead of arrival: brokers refuse a time in the future.
             timestamp = min(message.sent_time * 1000, message.arrived_ms)
-            headers.append(("msmq.arrived", b"%d" % message.arrived_ms))
+            headers["msmq.arrived"] = b"%d" % message.arrived_ms
         return Record(
             topic=queue.topic,
-            key=stream if queue.mapping.key == "stream" else _KEYS[queue.mapping.key](message),
+            key=key if queue.mapping.key == "stream" else _KEYS[queue.mapping.key](message),
             value=message.body,
             headers=headers,
             partition=crc % queue.partitions,  # a stream lies in one partition (DM-36)
             timestamp_ms=timestamp,
         )
 
-    def _stream(self, message: Message) -> tuple[bytes, int]:
-        """The stream's key and what picks its partition."""
-        name = message.source, message.destination
+    def _stream(self, message: Message, queue: Queue) -> _Stream:
+        name = message.source, message.destination, message.transport
         known = self._streams.get(name)
         if known is None:
             if len(self._streams) >= _CACHE:
                 self._streams.clear()
             key = _text(f"{message.source}/{message.destination}")
-            known = self._streams[name] = key, crc32(key)
+            headers = stream_headers(message) | {"msmq.queue": queue.name.encode()}
+            known = self._streams[name] = _Stream(key, crc32(key), headers)
         return known
 
 
@@ -227,5 +253,5 @@ _KEYS: Final[dict[str, Callable[[Message], bytes | None]]] = {
 
 def size_of(record: Record) -> int:
     """What the record weighs against the topic's limit, framing included, never too little."""
-    headers = sum(len(name) + len(value) + 10 for name, value in record.headers)
+    headers = sum(len(name) + len(value) + 10 for name, value in record.headers.items())
     return len(record.value) + len(record.key or b"") + headers + 200

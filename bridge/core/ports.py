@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-Headers = list[tuple[str, bytes]]
+Headers = dict[str, bytes]
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,7 +16,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     value: bytes
     key: bytes | None = None
-    headers: Headers = []
+    headers: Headers = {}
     partition: int | None = None
     timestamp_ms: int = 0
 

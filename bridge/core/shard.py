@@ -179,15 +179,15 @@ def _reject_record(message: Message, queue: Queue | None, reason: Refusal) -> Re
     """Kafka Connect's error headers around the message as it came."""
     name = MessageClass(reason.message_class).name
     headers = headers_of(message)
-    headers += [
-        ("msmq.queue", queue.name.encode() if queue else b""),
-        ("msmq.outcome", b"%d" % reason.message_class),
-        ("__connect.errors.topic", queue.topic.encode() if queue else b""),
-        ("__connect.errors.connector.name", b"msmq-bridge"),
-        ("__connect.errors.stage", b"ADMISSION"),
-        ("__connect.errors.exception.class.name", name.encode()),
-        ("__connect.errors.exception.message", reason.reason.encode()),
-    ]
+    headers |= {
+        "msmq.queue": queue.name.encode() if queue else b"",
+        "msmq.outcome": b"%d" % reason.message_class,
+        "__connect.errors.topic": queue.topic.encode() if queue else b"",
+        "__connect.errors.connector.name": b"msmq-bridge",
+        "__connect.errors.stage": b"ADMISSION",
+        "__connect.errors.exception.class.name": name.encode(),
+        "__connect.errors.exception.message": reason.reason.encode(),
+    }
     return Record(
         topic="",  # the sink's rejects topic
         key=message.id.encode(),

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 import uuid
-from functools import lru_cache
 from typing import Final
 
 _FORM: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-
-
-@lru_cache(maxsize=65536)
-def _text(raw: bytes) -> str:
-    return str(uuid.UUID(bytes_le=raw))
+_MAX_TEXTS: Final = 65_536
+_texts: dict[Guid, str] = {}
 
 
 class Guid(bytes):
@@ -21,7 +17,12 @@ class Guid(bytes):
     __slots__ = ()
 
     def __str__(self) -> str:
-        return _text(bytes(self))
+        text = _texts.get(self)
+        if text is None:
+            if len(_texts) >= _MAX_TEXTS:  # GUIDs come from outside: bounded
+                _texts.clear()
+            text = _texts[self] = str(uuid.UUID(bytes_le=bytes(self)))
+        return text
 
     def __repr__(self) -> str:
         return f"Guid({self})"

@@ -53,7 +53,15 @@ class KafkaShardSink:
         return await self._in_thread(self._open)
 
     async def publish(self, unit: Unit) -> None:
-        await self._in_thread(lambda: self._publish(unit))
+        # Queueing is CPU under the interpreter's lock wherever it runs; here it does not fight
+        # with the sessions for it. Only the wait for Kafka goes to the thread.
+        if self._producer is None:
+            raise SinkUnavailable("Kafka: the shard is not open")
+        try:
+            self._produce(self._producer, _items(unit, self._own, self._shard))
+        except (KafkaException, BufferError) as error:
+            raise await self._in_thread(lambda: self._failed("queueing", error)) from error
+        await self._in_thread(self._commit)
 
     async def close(self) -> None:
         await self._in_thread(self._discard)
@@ -72,7 +80,9 @@ class KafkaShardSink:
             self._producer = producer(self._settings, self._transactional_id)
             self._producer.init_transactions(CALL_TIMEOUT_S)
             snapshot = Snapshot(self._read_state(), self._read_seen())
-            self._commit([_Item(self._own.state, OWNER_KEY.encode(), self._me, self._shard)])
+            claim = _Item(self._own.state, OWNER_KEY.encode(), self._me, self._shard)
+            self._produce(self._producer, [claim])
+            self._producer.commit_transaction(CALL_TIMEOUT_S)
         except KafkaException as error:
             raise self._failed("taking over the shard", error) from error
         self._claimed, self._fenced = True, False
@@ -86,31 +96,23 @@ class KafkaShardSink:
                 "with the same topic_prefix; run only one, or give each its own prefix"
             )
 
-    def _publish(self, unit: Unit) -> None:
-        if self._producer is None:
-            raise SinkUnavailable("Kafka: the shard is not open")
+    def _commit(self) -> None:
+        assert self._producer is not None
         try:
-            self._commit(_items(unit, self._own, self._shard))
+            self._producer.commit_transaction(CALL_TIMEOUT_S)
         except KafkaException as error:
             raise self._failed("committing", error) from error
 
-    def _commit(self, items: Iterable[_Item]) -> None:
-        transaction = self._producer
-        assert transaction is not None
+    @staticmethod
+    def _produce(transaction: Producer, items: Iterable[_Item]) -> None:
         transaction.begin_transaction()
         produce = transaction.produce
         for topic, key, value, partition, headers, timestamp in items:
             place = _ANY if partition is None else partition
-            while True:
-                try:
-                    produce(topic, value, key, place, headers=headers, timestamp=timestamp)
-                    break
-                except BufferError:  # the local queue is full: let it drain
-                    transaction.poll(0.05)
-        transaction.commit_transaction(CALL_TIMEOUT_S)
+            produce(topic, value, key, place, headers=headers, timestamp=timestamp)
 
-    def _failed(self, doing: str, error: KafkaException) -> SinkUnavailable:
-        self._fenced = is_fenced(error)
+    def _failed(self, doing: str, error: Exception) -> SinkUnavailable:
+        self._fenced = isinstance(error, KafkaException) and is_fenced(error)
         self._discard()
         return unavailable(f"shard {self._shard}: {doing}", error)
 

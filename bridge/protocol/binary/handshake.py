@@ -88,7 +88,8 @@ class InitiatorHandshake:
     def __init__(self, local: Guid, remote: Guid, window: int, ack_timeout_ms: int) -> None:
         self._local, self._remote = local, remote  # remote NULL: a direct name, learn it (QB-24)
         self._window, self._ack_timeout_ms = window, ack_timeout_ms
-        self._server: Guid | None = None
+        self._server = NULL_GUID
+        self._offer: ConnectionParameters | None = None
         self._sent_at = 0.0
         self.terms: Terms | None = None
 
@@ -102,14 +103,20 @@ class InitiatorHandshake:
         ).pack()
 
     def on_packet(self, packet: Packet, now: Instant) -> bytes:
-        if self._server is None:
+        if self._offer is None:
             if isinstance(packet, EstablishConnection):
                 return self._on_establish(packet, now)
         elif isinstance(packet, ConnectionParameters):
-            direct = self._remote == NULL_GUID
-            self.terms = _terms(self._server, packet, direct=direct)
+            self._on_parameters(packet, self._offer)
             return b""
         raise ProtocolError("handshake", f"{type(packet).__name__} out of turn")
+
+    def _on_parameters(self, packet: ConnectionParameters, offer: ConnectionParameters) -> None:
+        """Of the answer only the window counts. MS-MQQB 3.1.5.4.2"""
+        if packet.refused:
+            raise ProtocolError("refused", f"by queue manager {self._server}")
+        agreed = msgspec.structs.replace(offer, window_size=packet.window_size)
+        self.terms = _terms(self._server, agreed, direct=self._remote == NULL_GUID)
 
     def _on_establish(self, packet: EstablishConnection, now: Instant) -> bytes:
         if packet.refused or packet.client != self._local:
@@ -118,8 +125,9 @@ class InitiatorHandshake:
             raise ProtocolError("refused", f"{packet.server} answered for {self._remote}")
         self._server = packet.server
         round_trip = 8000 * (now.mono - self._sent_at)  # QB-25
-        return ConnectionParameters(
+        self._offer = ConnectionParameters(
             recoverable_ack_timeout=int(min(max(round_trip, MIN_RECOVERABLE_MS), MAX_TIMEOUT_MS)),
             ack_timeout=self._ack_timeout_ms,
             window_size=self._window,
-        ).pack()
+        )
+        return self._offer.pack()

@@ -26,7 +26,7 @@ from bridge.protocol.binary.handshake import (
     Refused,
     Terms,
 )
-from bridge.protocol.binary.order_acks import OrderAcks, order_ack
+from bridge.protocol.binary.order_acks import ORDER_ACK_CLASS, OrderAcks, order_ack
 from bridge.protocol.commands import (
     Accept,
     Close,
@@ -243,7 +243,9 @@ class Session:
     def _on_user_message(self, packet: UserMessage, now: Instant) -> None:
         recoverable = packet.user.delivery
         self.received.arrive(recoverable)  # before anything can refuse it: QB-60, CONFLICT-6
-        if packet.is_order_ack or packet.is_final_ack:
+        if packet.properties.message_class >= ORDER_ACK_CLASS and (
+            packet.is_order_ack or packet.is_final_ack
+        ):
             self._arrived.append(recoverable)
             self._on_transactional_ack(packet)
         else:

@@ -19,11 +19,13 @@ from bridge.wire.cursor import decode_utf16
 
 _U32: Final = Struct("<I")
 _DIRECT: Final = "DIRECT="
+_NOTHING: Final[dict[str, Any]] = {}
 
 
 def message_from_packet(packet: UserMessage, peer: str, arrived_ms: int) -> Message:
     """Names become format names as text; nothing that a sender wrote is changed (DM-3)."""
     header, properties, base = packet.user, packet.properties, packet.base
+    rare = _rare(packet) if _has_more(packet) else _NOTHING
     return Message(
         source=header.source,
         ordinal=header.message_id,
@@ -51,7 +53,7 @@ def message_from_packet(packet: UserMessage, peer: str, arrived_ms: int) -> Mess
         hops=header.hop_count,
         peer=peer,
         wire=packet.wire_without_body,
-        **(_rare(packet) if _has_more(packet) else {}),
+        **rare,
     )
 
 

@@ -1,0 +1,117 @@
+"""Exactly once and in order: QB-80 to QB-83, DM-7 to DM-9."""
+
+import pytest
+from hypothesis import given
+
+from bridge.core.streams import PREFIX, Place, Streams, place
+from bridge.model.guid import Guid
+from bridge.model.message import Transaction
+from bridge.model.verdict import Cursor
+from tests.core.messages import ORDERS, OTHER, SENDER, guids, texts, u32, u64
+
+KEY = SENDER, ORDERS
+TOP = (1 << 64) - 1
+
+
+def tx(sequence_id: int, number: int, previous: int) -> Transaction:
+    return Transaction(sequence_id=sequence_id, number=number, previous=previous)
+
+
+@pytest.mark.parametrize(
+    ("cursor", "message", "expected"),
+    [
+        # The same sequence: QB-81, first half.
+        (Cursor(7, 3), tx(7, 4, 3), Place.NEXT),
+        (Cursor(7, 3), tx(7, 3, 2), Place.BEHIND),
+        (Cursor(7, 3), tx(7, 1, 0), Place.BEHIND),
+        (Cursor(7, 3), tx(7, 5, 4), Place.AHEAD),
+        # Gaps are legal: expiry at the sender bridges `previous`. QB-82
+        (Cursor(7, 3), tx(7, 9, 3), Place.NEXT),
+        (Cursor(7, 3), tx(7, 9, 1), Place.NEXT),
+        (Cursor(7, 3), tx(7, 9, 0), Place.NEXT),
+        (Cursor(7, 3), tx(7, 9, 8), Place.AHEAD),
+        # A new sequence: QB-81, second half.
+        (Cursor(7, 3), tx(8, 1, 0), Place.NEXT),
+        (Cursor(7, 3), tx(8, 5, 0), Place.NEXT),
+        (Cursor(7, 3), tx(8, 2, 1), Place.AHEAD),
+        (Cursor(7, 3), tx(8, 4, 3), Place.AHEAD),
+        # An older sequence is never taken. QB-83
+        (Cursor(7, 3), tx(6, 1, 0), Place.BEHIND),
+        (Cursor(7, 3), tx(6, 4, 3), Place.BEHIND),
+        # The start is (0, 0): QB-80.
+        (Cursor(), tx(7, 1, 0), Place.NEXT),
+        (Cursor(), tx(7, 5, 0), Place.NEXT),
+        (Cursor(), tx(7, 2, 1), Place.AHEAD),
+        (Cursor(), tx(0, 1, 0), Place.NEXT),
+        (Cursor(), tx(0, 0, 0), Place.BEHIND),
+        # The extremes of both fields.
+        (Cursor(TOP, 0xFFFFFFFE), tx(TOP, 0xFFFFFFFF, 0xFFFFFFFE), Place.NEXT),
+        (Cursor(TOP, 0xFFFFFFFF), tx(TOP, 0xFFFFFFFF, 0), Place.BEHIND),
+        (Cursor(TOP - 1, 0xFFFFFFFF), tx(TOP, 1, 0), Place.NEXT),
+    ],
+)
+def test_the_rule(cursor: Cursor, message: Transaction, expected: Place) -> None:
+    assert place(cursor, message) is expected
+
+
+def test_sequence_ids_compare_with_the_time_stamp_high() -> None:  # 2.9: u64, TimeStamp high
+    older = (0x10 << 32) | 0xFFFFFFFF  # an older time stamp with a larger ordinal
+    newer = (0x11 << 32) | 0x1
+    assert place(Cursor(older, 9), tx(newer, 1, 0)) is Place.NEXT
+    assert place(Cursor(newer, 1), tx(older, 10, 9)) is Place.BEHIND
+    late = 0x80000000 << 32  # no sign: after 2038 the top bit is set
+    assert place(Cursor(newer, 1), tx(late, 1, 0)) is Place.NEXT
+    assert place(Cursor(late, 1), tx(newer, 1, 0)) is Place.BEHIND
+
+
+@given(u64, u32, u64, u32, u32)
+def test_next_is_exactly_what_the_specification_accepts(
+    last_id: int, last: int, sequence_id: int, number: int, previous: int
+) -> None:  # QB-81, word by word
+    accepts = (sequence_id == last_id and number > last and previous <= last) or (
+        sequence_id > last_id and previous == 0
+    )
+    where = place(Cursor(last_id, last), tx(sequence_id, number, previous))
+    assert (where is Place.NEXT) == accepts
+
+
+def test_a_stream_is_source_and_name_byte_for_byte() -> None:  # DM-8
+    streams = Streams()
+    streams.advance(KEY, Cursor(7, 3))
+    assert streams.get(KEY) == Cursor(7, 3)
+    assert streams.get((OTHER, ORDERS)) == Cursor()
+    assert streams.get((SENDER, ORDERS.upper())) == Cursor()
+    assert streams.get((SENDER, ORDERS + " ")) == Cursor()
+    assert len(streams) == 1
+
+
+def test_asking_for_a_stream_does_not_make_one() -> None:
+    streams = Streams()
+    streams.get(KEY)
+    assert len(streams) == 0
+    assert streams.take_changes() == {}
+
+
+def test_changes_are_told_once_and_only_the_last() -> None:
+    streams = Streams()
+    streams.advance(KEY, Cursor(7, 1))
+    streams.advance(KEY, Cursor(7, 2))
+    assert streams.take_changes() == {
+        f"stream/{SENDER}/{ORDERS}": b'{"sequence_id":7,"number":2}'
+    }
+    assert streams.take_changes() == {}
+    streams.advance(KEY, Cursor(7, 3))
+    assert len(streams.take_changes()) == 1
+
+
+@given(guids, texts, u64, u32)
+def test_a_cursor_survives_a_restart(source: Guid, name: str, sequence: int, number: int) -> None:
+    """QB-80: whatever the name holds, slashes and half surrogate pairs too."""
+    before, after = Streams(), Streams()
+    before.advance((source, f"{name}/a/b"), Cursor(sequence, number))
+    for key, value in before.take_changes().items():
+        assert key.startswith(PREFIX)
+        assert value is not None
+        after.restore(key, value)
+    assert dict(after.items()) == {(source, f"{name}/a/b"): Cursor(sequence, number)}
+    assert after.take_changes() == {}  # what was read is not written again

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from bridge.model.verdict import ACCEPTED, DUPLICATE, Cursor, Outcome, Verdict
+
+
+def test_a_stream_starts_at_zero() -> None:  # QB-80
+    assert Cursor() == Cursor(0, 0)
+
+
+def test_plain_messages_have_no_cursor() -> None:  # QB-70, QB-71
+    for verdict in (ACCEPTED, DUPLICATE):
+        assert verdict.cursor is None
+        assert verdict.message_class == 0  # no nack
+    assert ACCEPTED.outcome is Outcome.ACCEPTED
+    assert DUPLICATE.outcome is Outcome.DUPLICATE
+
+
+def test_verdicts_are_values() -> None:
+    one = Verdict(Outcome.REJECTED, 0x8000, "unknown-queue", Cursor(1, 2))
+    assert one == Verdict(Outcome.REJECTED, 0x8000, "unknown-queue", Cursor(1, 2))
+    assert one != Verdict(Outcome.REJECTED, 0x8000, "unknown-queue", Cursor(1, 3))
+
+
+def test_outcomes_read_as_words() -> None:
+    assert [str(outcome) for outcome in Outcome] == [
+        "accepted",
+        "duplicate",
+        "out_of_order",
+        "expired",
+        "rejected",
+    ]
