@@ -37,6 +37,7 @@ from bridge.model.guid import NULL_GUID, Guid
 
 _log = logging.getLogger(__name__)
 DRAIN_S: Final = 10.0
+CLOSE_S: Final = 3.0
 RETRY_S: Final = 2.0
 KEEPER: Final = 0  # the shard whose state holds identity and id marks
 
@@ -91,13 +92,15 @@ class Appliance:
         self._starting = "stopping"
         if self._server is not None:
             self._server.stop_listening()
-            if not any(task.done() for task in self._tasks):
+            if self._health.up and not any(task.done() for task in self._tasks):
                 await self._drain()
             self._server.hang_up()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        await asyncio.gather(*(pump.close() for pump in self._pumps), return_exceptions=True)
+        closes = [asyncio.create_task(pump.close()) for pump in self._pumps]
+        if closes:  # one that hangs in a call to a dead Kafka is left behind
+            await asyncio.wait(closes, timeout=CLOSE_S)
         await self._admin.stop()
         remove_runtime(self.config.data)
         if self._kafka is not None:

@@ -42,6 +42,7 @@ NOT_TRANSACTIONAL_MESSAGE: Final = Refusal(
     MessageClass.NACK_NOT_TRANSACTIONAL_MSG, "plain-message-to-transactional-queue"
 )
 EXPIRED: Final = Refusal(MessageClass.NACK_REACH_QUEUE_TIMEOUT, "time-to-reach-queue-over")
+OVER_QUOTA: Final = Refusal(MessageClass.NACK_Q_EXCEED_QUOTA, "over-the-queue-quota")
 TOO_LARGE: Final = Refusal(MessageClass.NACK_Q_EXCEED_QUOTA, "larger-than-the-topic-takes")
 
 Rule = Callable[[Message, Queue | None], Refusal | None]
@@ -58,6 +59,12 @@ def refusal(message: Message, queue: Queue | None) -> Refusal | None:
 def is_foreign(message: Message, catalogue: Catalogue) -> bool:
     """Addressed to another queue manager: we are no router (row 2)."""
     return not catalogue.is_local(message.destination_qm)
+
+
+def is_over_quota(message: Message, queue: Queue) -> bool:
+    """Row 13. A forward queue holds nothing, so its quota bounds one message (design 3.3)."""
+    quota = queue.mapping.quota_kb
+    return quota is not None and len(message.wire) + len(message.body) > quota * 1024
 
 
 def is_expired(message: Message, policy: Policy) -> bool:

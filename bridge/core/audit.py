@@ -11,6 +11,7 @@ from bridge.model.message import NO_CORRELATION, Message
 from bridge.model.verdict import Verdict
 
 PER_RECORD: Final = 500
+MAX_BYTES: Final = 900_000  # of one record: below what a broker takes unless told otherwise
 
 
 class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -62,11 +63,25 @@ def entry_of(
 def encode(entries: Sequence[AuditEntry]) -> Iterator[bytes]:
     """Record values, each small enough for any topic."""
     for start in range(0, len(entries), PER_RECORD):
-        part = entries[start : start + PER_RECORD]
-        try:
-            yield msgspec.json.encode(part)
-        except UnicodeEncodeError:  # half a surrogate pair is legal in a label, not in JSON
-            yield msgspec.json.encode([_readable(entry) for entry in part])
+        yield from _split(entries[start : start + PER_RECORD])
+
+
+def _split(part: Sequence[AuditEntry]) -> Iterator[bytes]:
+    """Names come from outside: one entry may take 200 KB, all of them far too much."""
+    data = _json(part)
+    if len(data) <= MAX_BYTES or len(part) == 1:
+        yield data
+    else:
+        half = len(part) // 2
+        yield from _split(part[:half])
+        yield from _split(part[half:])
+
+
+def _json(part: Sequence[AuditEntry]) -> bytes:
+    try:
+        return msgspec.json.encode(part)
+    except UnicodeEncodeError:  # half a surrogate pair is legal in a label, not in JSON
+        return msgspec.json.encode([_readable(entry) for entry in part])
 
 
 def _readable(entry: AuditEntry) -> AuditEntry:

@@ -13,6 +13,7 @@ from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.names import Direct, Private, parse_format_name
 
 _CACHE: Final = 10_000  # names come from outside: bounded
+_CLOSED: Final = ("private$\\order_queue$", "private$\\notify_queue$")  # to applications (DM-14)
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,10 +38,12 @@ class Catalogue:
     def __init__(self, local: Guid, queues: Iterable[Queue]) -> None:
         self.local = local
         self.queues = tuple(queues)
-        self._by_name = {queue.name.lower(): queue for queue in self.queues}
+        self._by_name = {
+            name: queue for queue in self.queues if (name := queue.name.lower()) not in _CLOSED
+        }
         self._by_number = {
             private_number(name.removeprefix("private$\\")): queue
-            for name, queue in self._by_name.items()
+            for name, queue in reversed(self._by_name.items())  # the first of two keeps its number
             if name.startswith("private$\\")
         }
         self._cache: dict[str, Queue | None] = {}

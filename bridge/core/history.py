@@ -50,17 +50,21 @@ class History:
     def _forget(self, now: int) -> None:
         """Drop what is too old, a few at a time."""
         for key, at in list(_first(self._seen, 2)):
-            if len(self._seen) > self._at_most or at < now - KEPT_S:
+            if len(self._seen) > self._at_least and (
+                len(self._seen) > self._at_most or at < now - KEPT_S
+            ):
                 del self._seen[key]
 
-    def take_fresh(self, now: int) -> dict[str, bytes]:
-        """What was added since the last call, as an entry for the seen topic."""
+    def take_fresh(self, now: int, unit: int) -> dict[str, bytes]:
+        """What was added since the last call, as an entry for the seen topic.
+
+        Its key is the unit's number: the topic is compacted, no entry may replace another.
+        """
         if not self._fresh:
             return {}
         ids = {str(source): ordinals for source, ordinals in self._fresh.items()}
         self._fresh = {}
-        source, ordinals = next(iter(ids.items()))
-        return {f"{source}\\{ordinals[0]}": msgspec.json.encode(SeenIds(at=now, ids=ids))}
+        return {str(unit): msgspec.json.encode(SeenIds(at=now, ids=ids))}
 
     def restore(self, entries: Iterable[bytes]) -> None:
         decoder = msgspec.json.Decoder(SeenIds)

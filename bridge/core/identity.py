@@ -11,7 +11,7 @@ from bridge.model.guid import Guid
 
 IDENTITY_KEY: Final = "identity"
 ORDINALS_KEY: Final = "ordinals"
-BLOCK: Final = 65_536
+BLOCK: Final = 1 << 18  # half of it covers the acks of any one unit
 _MASK: Final = 0xFFFFFFFF  # an ordinal is 32 bits and may wrap (data-model.md 2.13)
 
 

@@ -126,6 +126,7 @@ UNSUPPORTED: Final[Mapping[str, Refusal]] = {
         lambda topic: "{label}" in topic or "{source}" in topic,
         "use only {queue} or a fixed name",
     ),
+    "unknown": _other_than("reject"),
     "mode": _other_than("forward"),
     "key": _other_than("stream", "message_id", "correlation_id", "label", "source", "none"),
     "order": _other_than("stream"),
@@ -260,13 +261,3 @@ class Mappings(Struct, frozen=True, kw_only=True):
     def by_name(self) -> dict[str, QueueMapping]:
         """Keyed by the path name in lower case."""
         return {mapping.queue.lower(): mapping for mapping in self.queues}
-
-    def for_unknown(self, path: str) -> QueueMapping | None:
-        """For a queue that nobody listed: None if it is to be rejected."""
-        if self.defaults.unknown == "reject":
-            return None
-        settings = {name: getattr(self.defaults, name) for name in QueueSettings.__struct_fields__}
-        try:
-            return QueueMapping(queue=QueuePath.parse(path), **settings)
-        except ConfigError:  # no lawful name, or none that a topic could have
-            return None

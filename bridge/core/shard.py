@@ -17,11 +17,13 @@ from bridge.core import audit
 from bridge.core.admission import (
     EXPIRED,
     FOREIGN,
+    OVER_QUOTA,
     TOO_LARGE,
     Policy,
     Refusal,
     is_expired,
     is_foreign,
+    is_over_quota,
     refusal,
 )
 from bridge.core.catalogue import Catalogue, Queue
@@ -35,6 +37,8 @@ from bridge.model.message import Message, Transaction
 from bridge.model.verdict import ACCEPTED, DUPLICATE, Cursor, Outcome, Verdict
 
 UNIT_KEY: Final = "unit"
+_REJECT_BYTES: Final = 7 << 20  # the rejects topic takes 8 MiB
+_SMALL: Final = 4096
 
 
 def shard_of(source: Guid, shards: int) -> int:
@@ -84,7 +88,7 @@ class Shard:
             state=self._state
             | self.streams.take_changes()
             | {UNIT_KEY: msgspec.json.encode(self._unit_number)},
-            seen=self.history.take_fresh(now_s),
+            seen=self.history.take_fresh(now_s, self._unit_number),
             audit=list(audit.encode(self._entries)),
             rejects=self._rejects,
         )
@@ -149,10 +153,10 @@ class Shard:
         return verdict
 
     def _accept(self, message: Message, queue: Queue, cursor: Cursor | None) -> Verdict:
+        if is_over_quota(message, queue):
+            return self._refuse(message, queue, OVER_QUOTA, cursor)
         record = self._mapper.record(message, queue)
-        if len(message.body) + 4 * len(message.wire) > queue.max_bytes // 2 and (
-            size_of(record) > queue.max_bytes
-        ):
+        if _may_be_too_large(message, queue) and size_of(record) > queue.max_bytes:
             return self._refuse(message, queue, TOO_LARGE, cursor)
         self._records.append(record)
         verdict = ACCEPTED if cursor is None else Verdict(Outcome.ACCEPTED, 0, "", cursor)
@@ -175,6 +179,13 @@ def committed_unit(snapshot: Snapshot) -> int:
     return msgspec.json.decode(snapshot.state.get(UNIT_KEY, b"0"), type=int)
 
 
+def _may_be_too_large(message: Message, queue: Queue) -> bool:
+    """Spares the counting for most: what a packet's headers become is at most three times as
+    large as they are, and `msmq.wire` repeats them."""
+    most = len(message.body) + 4 * len(message.wire) + _SMALL
+    return not message.wire or most > queue.max_bytes
+
+
 def _reject_record(message: Message, queue: Queue | None, reason: Refusal) -> Record:
     """Kafka Connect's error headers around the message as it came."""
     name = MessageClass(reason.message_class).name
@@ -188,10 +199,15 @@ def _reject_record(message: Message, queue: Queue | None, reason: Refusal) -> Re
         "__connect.errors.exception.class.name": name.encode(),
         "__connect.errors.exception.message": reason.reason.encode(),
     }
-    return Record(
+    record = Record(
         topic="",  # the sink's rejects topic
         key=message.id.encode(),
         value=message.body,
         headers=headers,
         timestamp_ms=message.arrived_ms,
     )
+    if message.wire and size_of(record) > _REJECT_BYTES:  # no record may be too large for Kafka
+        for large in [key for key, value in headers.items() if len(value) > _SMALL]:
+            if large != "msmq.wire":  # has them all
+                del headers[large]
+    return record

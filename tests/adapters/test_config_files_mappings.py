@@ -45,7 +45,7 @@ queues:
     encrypt: optional
   - {queue: Public Queue}
   - {queue: PRIVATE$\In, topic: "x.{queue}"}
-defaults: {unknown: auto-create, timestamp: sent, key: label}
+defaults: {unknown: reject, timestamp: sent, key: label}
 """
     mappings = load_mappings(write(tmp_path, text, "m.yaml")[0])
     orders, public, inbox = mappings.queues

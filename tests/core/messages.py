@@ -29,9 +29,9 @@ def queue(
     topic: str = "",
     **settings: Any,
 ) -> Queue:
-    topic = Topic(topic or name.removeprefix("private$\\").strip("$"))
+    topic = topic or name.removeprefix("private$\\").strip("$").replace("@", "-")
     mapping = QueueMapping(
-        queue=QueuePath(name), topic=topic, transactional=transactional, **settings
+        queue=QueuePath(name), topic=Topic(topic), transactional=transactional, **settings
     )
     return Queue(
         mapping=mapping, name=name, topic=topic, partitions=partitions, max_bytes=max_bytes

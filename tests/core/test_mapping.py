@@ -141,9 +141,7 @@ def test_the_strategy_knows_every_field() -> None:
 
 
 def test_every_property_has_its_header() -> None:  # section 4, the whole table
-    headers = Mapper().record(FULL, queue()).headers
-    assert dict(headers) == FULL_HEADERS
-    assert len(headers) == len(FULL_HEADERS)  # none twice
+    assert Mapper().record(FULL, queue()).headers == FULL_HEADERS
 
 
 def test_every_field_of_the_full_message_is_unusual() -> None:
@@ -157,19 +155,19 @@ def test_every_field_of_the_full_message_is_unusual() -> None:
 
 def test_a_property_at_its_default_has_no_header() -> None:  # design D7
     message = Message(source=SENDER, ordinal=1, destination=ORDERS)
-    assert Mapper().record(message, queue()).headers == [
-        ("msmq.v", b"1"),
-        ("msmq.id", f"{SENDER}\\1".encode()),
-        ("msmq.source", str(SENDER).encode()),
-        ("msmq.dest", ORDERS.encode()),
-        ("msmq.transport", b"binary"),
-        ("msmq.queue", b"private$\\orders"),
-    ]
+    assert Mapper().record(message, queue()).headers == {
+        "msmq.v": b"1",
+        "msmq.id": f"{SENDER}\\1".encode(),
+        "msmq.source": str(SENDER).encode(),
+        "msmq.dest": ORDERS.encode(),
+        "msmq.transport": b"binary",
+        "msmq.queue": b"private$\\orders",
+    }
 
 
 def test_a_transactional_message_says_priority_0() -> None:  # section 4: absent = 3
     message = plain(priority=0, transaction=Transaction(sequence_id=0, number=0))
-    headers = dict(headers_of(message))
+    headers = headers_of(message)
     assert headers["msmq.priority"] == b"0"
     assert headers["msmq.tx.seqid"] == headers["msmq.tx.seq"] == b"0"
     assert not {"msmq.tx.prev", "msmq.tx.id", "msmq.tx.first", "msmq.tx.last"} & set(headers)
@@ -178,7 +176,7 @@ def test_a_transactional_message_says_priority_0() -> None:  # section 4: absent
 def test_the_value_is_the_body_untouched() -> None:  # DM-3, design D7
     record = Mapper().record(FULL, queue())
     assert record.value == FULL.body
-    assert all(value != FULL.body for _, value in record.headers)  # no header repeats it
+    assert FULL.body not in record.headers.values()  # no header repeats it
 
 
 @given(messages, st.sampled_from(("arrival", "sent")), st.integers(1, 100))
@@ -191,9 +189,7 @@ def test_a_record_rebuilds_the_same_message(
     assert (record.topic, record.value) == (place.topic, message.body)
     assert record.partition is not None
     assert 0 <= record.partition < partitions
-    assert all(isinstance(name, str) and type(value) is bytes for name, value in record.headers)
-    names = [name for name, _ in record.headers]
-    assert len(names) == len(set(names))
+    assert all(type(value) is bytes for value in record.headers.values())
 
 
 @given(messages)
@@ -201,17 +197,17 @@ def test_size_is_never_told_too_small(message: Message) -> None:
     """Kafka: 61 bytes per batch, 21 per record and its key, 10 per header at most."""
     record = Mapper().record(message, queue())
     content = len(record.value) + len(record.key or b"")
-    content += sum(len(name.encode()) + len(value) + 10 for name, value in record.headers)
+    content += sum(len(name.encode()) + len(value) + 10 for name, value in record.headers.items())
     assert content + 61 + 31 <= size_of(record) <= content + 500
 
 
 def test_time_is_arrival_unless_the_mapping_asks() -> None:  # design D7
     message = plain(sent_time=NOW - 60, arrived_ms=NOW * 1000 + 7)
     assert Mapper().record(message, queue()).timestamp_ms == NOW * 1000 + 7
-    assert "msmq.arrived" not in dict(Mapper().record(message, queue()).headers)
+    assert "msmq.arrived" not in Mapper().record(message, queue()).headers
     record = Mapper().record(message, queue(timestamp="sent"))
     assert record.timestamp_ms == (NOW - 60) * 1000
-    assert dict(record.headers)["msmq.arrived"] == b"%d" % (NOW * 1000 + 7)
+    assert record.headers["msmq.arrived"] == b"%d" % (NOW * 1000 + 7)
 
 
 @pytest.mark.parametrize("sent_time", [NOW + 1, 0xFFFFFFFF, 0])
@@ -256,8 +252,8 @@ def test_a_stream_lies_in_one_partition(
 def test_the_partition_of_a_stream_never_changes() -> None:
     """A new version that chose another one would break the order of every stream."""
     place = queue(partitions=12)
-    assert crc32(f"{SENDER}/{ORDERS}".encode()) % 12 == PARTITION
-    assert Mapper().record(plain(destination=ORDERS), place).partition == PARTITION
+    assert crc32(f"{SENDER}/{ORDERS}".encode()) % 12 == 4
+    assert Mapper().record(plain(destination=ORDERS), place).partition == 4
 
 
 def test_streams_spread_over_the_partitions() -> None:
@@ -283,7 +279,7 @@ def test_a_record_that_others_changed_still_gives_a_message() -> None:
     more = Record(
         topic="t",
         value=record.value,
-        headers=[("trace", b"1"), *record.headers, ("ce_id", b"x")],
+        headers={"trace": b"1", **record.headers, "ce_id": b"x"},
         timestamp_ms=record.timestamp_ms,
     )
     assert message_from_record(more) == FULL

@@ -83,17 +83,14 @@ def test_what_is_not_done_yet_is_refused_and_named() -> None:
 def test_the_table_names_options_that_exist() -> None:
     fields = {*QueueMapping.__struct_fields__}
     fields |= {f"headers/{name}" for name in HeaderRules.__struct_fields__}
-    assert set(UNSUPPORTED) <= fields
+    assert set(UNSUPPORTED) <= fields | {"unknown"}
 
 
-def test_unknown_queues_are_rejected_unless_asked_for() -> None:
-    assert Mappings().for_unknown("private$\\new") is None
-    mappings = Mappings(defaults=Defaults(unknown="auto-create", transactional=True))
-    made = mappings.for_unknown("private$\\new")
-    assert made is not None
-    assert (made.queue, made.topic_name, made.transactional) == ("private$\\new", "new", True)
-    for unlawful in ("a;b", "..", "a*", ""):
-        assert mappings.for_unknown(unlawful) is None
+def test_auto_create_is_refused_by_name() -> None:
+    assert Defaults().unknown == "reject"
+    with pytest.raises(ConfigError, match="auto-create") as caught:
+        Defaults(unknown="auto-create")
+    assert caught.value.where == "unknown"
 
 
 def test_defaults_may_say_what_a_queue_may_say() -> None:

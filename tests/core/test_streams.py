@@ -96,9 +96,7 @@ def test_changes_are_told_once_and_only_the_last() -> None:
     streams = Streams()
     streams.advance(KEY, Cursor(7, 1))
     streams.advance(KEY, Cursor(7, 2))
-    assert streams.take_changes() == {
-        f"stream/{SENDER}/{ORDERS}": b'{"sequence_id":7,"number":2}'
-    }
+    assert streams.take_changes() == {f"stream/{SENDER}/{ORDERS}": b'{"sequence_id":7,"number":2}'}
     assert streams.take_changes() == {}
     streams.advance(KEY, Cursor(7, 3))
     assert len(streams.take_changes()) == 1

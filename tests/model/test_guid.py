@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.model import guid as guid_module
 from bridge.model.guid import NULL_GUID, Guid
 
 # The client of MS-MQQB 4.1: its bytes, and how they read (digest section 6, inconsistency 1).
@@ -59,3 +60,11 @@ def test_random_ones_differ() -> None:
 def test_text_and_back(raw: bytes) -> None:
     assert str(Guid(raw)) == str(uuid.UUID(bytes_le=raw))
     assert Guid.parse(str(Guid(raw))) == raw
+
+
+def test_texts_are_remembered_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guid_module, "_MAX_TEXTS", 3)
+    raws = [bytes((n,)) * 16 for n in range(10)]
+    for raw in raws * 2:
+        assert str(Guid(raw)) == str(uuid.UUID(bytes_le=raw))
+        assert len(guid_module._texts) <= 3

@@ -17,6 +17,8 @@ MAX_MESSAGE_BYTES: Final = 8 << 20  # a 4 MiB packet, its headers twice, and roo
 CALL_TIMEOUT_S: Final = 20.0
 
 _log = logging.getLogger(__name__)
+# A coordinator that is still loading is asked again: no news at the start of a broker.
+_log.addFilter(lambda record: "Coordinator load in progress" not in record.getMessage())
 _FENCED: Final = frozenset(
     (
         KafkaError._FENCED,
@@ -55,10 +57,10 @@ def producer(settings: Settings, transactional_id: str) -> Producer:
     return Producer(
         {
             "linger.ms": 0,
-            "message.max.bytes": MAX_MESSAGE_BYTES,
             "queue.buffering.max.messages": 500_000,
             "transaction.timeout.ms": 60_000,
             **_common(settings),
+            "message.max.bytes": MAX_MESSAGE_BYTES,  # what admission counts on
             "transactional.id": transactional_id,
         },
         logger=_log,

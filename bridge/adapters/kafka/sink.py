@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from confluent_kafka import KafkaException, Producer
 
@@ -23,10 +23,10 @@ from bridge.adapters.kafka.client import (
 )
 from bridge.adapters.kafka.reader import read_to_end
 from bridge.adapters.kafka.topics import OwnTopics
+from bridge.adapters.kafka.worker import Worker
 from bridge.core.ports import Snapshot, Unit
 from bridge.model.errors import BridgeError, SinkUnavailable
 
-Result = TypeVar("Result")
 OWNER_KEY: Final = "owner"
 _ANY: Final = -1  # the key picks the partition
 SETTLE_S: Final = 3.0  # after being fenced: time for a new owner to say who it is
@@ -45,12 +45,12 @@ class KafkaShardSink:
         self._fenced = False
         self._producer: Producer | None = None
         # Every blocking call of this shard runs here, one after the other.
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"shard-{shard}")
+        self._worker = Worker(self._transactional_id)
 
     async def open(self) -> Snapshot:
         if self._fenced:
             await asyncio.sleep(SETTLE_S)
-        return await self._in_thread(self._open)
+        return await self._worker.run(self._open)
 
     async def publish(self, unit: Unit) -> None:
         # Queueing is CPU under the interpreter's lock wherever it runs; here it does not fight
@@ -60,15 +60,12 @@ class KafkaShardSink:
         try:
             self._produce(self._producer, _items(unit, self._own, self._shard))
         except (KafkaException, BufferError) as error:
-            raise await self._in_thread(lambda: self._failed("queueing", error)) from error
-        await self._in_thread(self._commit)
+            raise await self._worker.run(partial(self._failed, "queueing", error)) from error
+        await self._worker.run(self._commit)
 
     async def close(self) -> None:
-        await self._in_thread(self._discard)
-        self._thread.shutdown(wait=False)
-
-    async def _in_thread(self, call: Callable[[], Result]) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+        await self._worker.run(self._discard)
+        self._worker.stop()
 
     # -- in the shard's thread --------------------------------------------------------------
 

@@ -125,7 +125,10 @@ def _facts(
     for resource, future in admin.describe_configs(resources).items():
         config = {key: entry.value for key, entry in future.result().items()}
         facts[resource.name] = (
-            TopicFacts(partitions[resource.name], int(config["max.message.bytes"])),
+            TopicFacts(
+                partitions[resource.name],
+                min(int(config["max.message.bytes"]), MAX_MESSAGE_BYTES),  # our client's limit
+            ),
             config,
         )
     return facts

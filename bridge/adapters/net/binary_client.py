@@ -36,6 +36,7 @@ class _ClientConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self.closed: asyncio.Future[Close] = asyncio.get_running_loop().create_future()
         self.finished = asyncio.Event()
+        self._half_closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -45,7 +46,9 @@ class _ClientConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self.apply(BytesReceived(data))
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - a reset hangs up too
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._half_closed and exc is None:
+            self._outgoing.forget_express()
         self.apply(PeerClosed())
         if self._timer is not None:
             self._timer.cancel()
@@ -56,6 +59,10 @@ class _ClientConnection(asyncio.Protocol):
         self._on_progress()
         if not self._outgoing.waiting:
             self.finished.set()
+        elif self._outgoing.all_handed_over and not self._half_closed:
+            # The peer reads all there is, then hangs up; its acks still find us listening.
+            self._half_closed = True
+            self._transport.write_eof()
 
     def hang_up(self) -> None:
         self._transport.close()

@@ -109,6 +109,18 @@ class Outgoing:
     def waiting(self) -> int:
         return len(self._table)
 
+    @property
+    def all_handed_over(self) -> bool:
+        """Only express messages are left, and all of them are sent: at most once is their lot,
+        and the peer may take ten seconds to acknowledge the last few (QB-41)."""
+        return not self._unsent and all(not e.message.delivery for e in self._table.values())
+
+    def forget_express(self) -> None:
+        """The peer has read to the end of the connection: nothing more will be heard."""
+        for entry in [e for e in self._table.values() if e.sent and not e.message.delivery]:
+            entry.session_acked = True
+            self._finish(entry)
+
     def connected(self, peer: str, now: Instant) -> list[Command]:
         """A connection was made: begin a session and send all that is left."""
         handshake = InitiatorHandshake(

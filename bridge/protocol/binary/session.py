@@ -169,8 +169,12 @@ class Session:
         """How many more messages of ours may be under way. QB-50, CONFLICT-10"""
         if self.state is not SessionState.OPEN:
             return 0
-        window = min(self._settings.window, self._peer_window)
-        return window - self.sent.unacked - len(self._outgoing)
+        return max(0, self._send_window - self.sent.unacked - len(self._outgoing))
+
+    @property
+    def _send_window(self) -> int:
+        """ConnectionParameters may say 0, but who waits for a window of 0 waits for ever."""
+        return max(1, min(self._settings.window, self._peer_window))
 
     def close(self, reason: str) -> list[Command]:
         """End it for a reason of the owner's."""
@@ -284,6 +288,8 @@ class Session:
         self._peer_window = header.window_size
         if self.sent.idle:
             self._timers.stop(Timer.ACK_WAIT)
+        else:
+            self._start_ack_wait(now)  # MS-MQQB 3.1.5.5.5
         self.received.check(header)
         self._pump(now)
 
@@ -331,7 +337,7 @@ class Session:
     @property
     def _ack_threshold(self) -> int:
         """Half a window, so that the peer never stalls at a full one. QB-45"""
-        return max(1, min(self._told_window, self._terms.window if self._terms else 1) // 2)
+        return max(1, min(self._told_window, self._peer_window) // 2)
 
     def _arm_ack_timer(self, entries: Sequence[Message | int], now: Instant) -> None:
         """QB-41; QB-42: the first recoverable since the last ack shortens the wait."""
@@ -347,37 +353,34 @@ class Session:
         self._ack_started, self._ack_delay = now.mono, delay
         self._timers.start(Timer.ACK_SEND, now.mono + delay)
 
-    def _session_header(self) -> SessionHeader:
-        """Tell all that is decided. The timer goes on only for what is not."""
-        header = self.received.acknowledge(self.sent, self._window)
+    def _session_header(self, now: Instant) -> SessionHeader:
+        """Tell all that is decided. The timer starts anew for what is not."""
+        received = self.received
+        header = received.acknowledge(self.sent, self._window)
         self._told_window = self._window
         self._ack_overdue = False
-        if self.received.received == self.received.acked:
+        assert self._terms is not None
+        if received.received == received.acked:
             self._timers.stop(Timer.ACK_SEND)  # CONFLICT-12
+        elif received.recoverable_received > received.recoverable_acked:
+            self._start_ack_timer(self._terms.recoverable_ack_delay, now)
+        else:
+            self._start_ack_timer(self._terms.ack_timeout / 2, now)
         return header
 
     def _send_session_ack(self, now: Instant) -> None:
-        self._commands.append(Send(SessionAck(session=self._session_header()).pack()))
-        if self.received.received != self.received.acked:
-            assert self._terms is not None
-            open_recoverable = self.received.recoverable_received > self.received.recoverable_acked
-            self._start_ack_timer(
-                self._terms.recoverable_ack_delay
-                if open_recoverable
-                else self._terms.ack_timeout / 2,
-                now,
-            )
+        self._commands.append(Send(SessionAck(session=self._session_header(now)).pack()))
 
     # -- sending ----------------------------------------------------------------------------
 
     def _pump(self, now: Instant) -> None:
-        window = min(self._settings.window, self._peer_window)
-        while self._outgoing and self.state is SessionState.OPEN and self.sent.unacked < window:
+        if self.state is not SessionState.OPEN:
+            return
+        while self._outgoing and self.sent.unacked < self._send_window:
             packet, token = self._outgoing.popleft()
             self._send_user_message(packet, token, now)
 
     def _send_user_message(self, packet: UserMessage, token: int, now: Instant) -> None:
-        assert self._terms is not None
         self._active = True
         self.sent.send(token, packet.user.delivery)
         elapsed = now.mono - self._ack_started
@@ -386,12 +389,16 @@ class Session:
             and self._timers.running(Timer.ACK_SEND)
             and elapsed > PIGGYBACK_AFTER * self._ack_delay
         ):  # QB-47: it counts the carrying message itself
-            packet = msgspec.structs.replace(packet, session=self._session_header())
+            packet = msgspec.structs.replace(packet, session=self._session_header(now))
         self._commands.append(Send(packet.pack()))
-        patience = self._terms.ack_timeout * (2 if self._terms.direct else 1)
         if not self._timers.running(Timer.ACK_WAIT):
             self._heard = True  # the first period is always granted
-            self._timers.start(Timer.ACK_WAIT, now.mono + patience)
+            self._start_ack_wait(now)
+
+    def _start_ack_wait(self, now: Instant) -> None:
+        assert self._terms is not None
+        patience = self._terms.ack_timeout * (2 if self._terms.direct else 1)
+        self._timers.start(Timer.ACK_WAIT, now.mono + patience)
 
     # -- timers -----------------------------------------------------------------------------
 
@@ -437,7 +444,5 @@ class Session:
         if not self._heard:
             self._close("ack-wait")
             return
-        assert self._terms is not None
         self._heard = False
-        patience = self._terms.ack_timeout * (2 if self._terms.direct else 1)
-        self._timers.start(Timer.ACK_WAIT, now.mono + patience)
+        self._start_ack_wait(now)

@@ -1,0 +1,487 @@
+"""The table of data-model.md 2.4 in its order, and what a unit carries."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+import pytest
+
+from bridge.core.admission import Policy
+from bridge.core.catalogue import private_number
+from bridge.core.mapping import message_from_record, size_of
+from bridge.core.ports import Snapshot, Unit
+from bridge.core.shard import UNIT_KEY, Shard, committed_unit, shard_of
+from bridge.model.guid import Guid
+from bridge.model.message import INFINITE, Message, Transaction
+from bridge.model.verdict import Cursor, Outcome, Verdict
+from tests.core.messages import (
+    LOCAL,
+    NOW,
+    ORDERS,
+    OTHER,
+    PLAIN,
+    SENDER,
+    SEQUENCE,
+    catalogue,
+    plain,
+    queue,
+    shard,
+    step,
+)
+
+UNKNOWN = "DIRECT=OS:bridge01\\private$\\nobody"
+WRONG_QUEUE = "transactional-message-to-plain-queue"
+WRONG_MESSAGE = "plain-message-to-transactional-queue"
+FOREIGN = {"destination_qm": OTHER}
+LATE = {"sent_time": NOW - 100, "time_to_reach_queue": 10}
+REJECTS_LIMIT = 8 << 20  # max.message.bytes of our own topics
+
+
+def decide(one: Shard, message: Message) -> Verdict:
+    (verdict,) = one.admit([message])
+    return verdict
+
+
+def outcomes(one: Shard, messages: Sequence[Message]) -> list[str]:
+    return [str(verdict.outcome) for verdict in one.admit(messages)]
+
+
+def unit_of(one: Shard) -> Unit:
+    return one.take_unit(NOW)[1]
+
+
+def entries(unit: Unit) -> list[dict[str, object]]:
+    return [e for value in unit.audit for e in msgspec.json.decode(value)]
+
+
+def restarted(one: Shard, units: Iterable[Unit]) -> Shard:
+    """A new shard that knows what is in Kafka."""
+    state: dict[str, bytes] = {}
+    seen: dict[str, bytes] = {}
+    for unit in units:
+        seen |= unit.seen
+        for key, value in unit.state.items():
+            assert value is not None
+            state[key] = value
+    fresh = Shard(one._catalogue, one._policy)
+    fresh.restore(Snapshot(state, list(seen.values())))
+    return fresh
+
+
+# -- rows 1 to 5, 10, 11, 14 ----------------------------------------------------------------
+
+
+def test_row_1_a_known_id_is_a_duplicate_without_effects() -> None:  # DM-10, DM-34
+    one = shard()
+    assert outcomes(one, [plain(1), plain(1), plain(2)]) == ["accepted", "duplicate", "accepted"]
+    unit = unit_of(one)
+    assert [record.value for record in unit.records] == [b"plain 1", b"plain 2"]
+    assert unit.rejects == []
+    assert [entry["verdict"] for entry in entries(unit)] == ["accepted", "duplicate", "accepted"]
+    assert entries(unit)[1]["reason"] == "id-seen"
+
+
+def test_row_1_is_by_source_and_ordinal() -> None:  # QB-70
+    assert outcomes(shard(), [plain(1), plain(1, source=OTHER)]) == ["accepted", "accepted"]
+
+
+def test_row_1_does_not_touch_transactional_messages() -> None:
+    """Their ids may repeat: the stream alone decides."""
+    verdicts = outcomes(shard(), [plain(1), step(1, ordinal=1), step(2, ordinal=1)])
+    assert verdicts == ["accepted", "accepted", "accepted"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"destination": UNKNOWN},
+        {"destination": ORDERS},
+        {"destination_qm": OTHER},
+        LATE,
+        {"arrived_ms": (NOW + 400_000) * 1000},  # came again after its time was over
+    ],
+)
+def test_row_1_comes_before_all_others(changes: dict[str, object]) -> None:  # DM-5
+    one = shard()
+    decide(one, plain(1))
+    again = plain(1, **changes)
+    assert decide(one, again) == Verdict(Outcome.DUPLICATE, 0, "id-seen")
+
+
+def test_a_refused_id_has_had_its_verdict() -> None:
+    one = shard()
+    assert outcomes(one, [plain(1, destination=UNKNOWN)] * 2) == ["rejected", "duplicate"]
+    assert len(unit_of(one).rejects) == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "outcome", "message_class", "reason"),
+    [
+        (plain(destination_qm=OTHER), "rejected", 0x8000, "other-queue-manager"),
+        (step(1, destination_qm=OTHER), "rejected", 0x8000, "other-queue-manager"),
+        (plain(destination=UNKNOWN), "rejected", 0x8000, "unknown-queue"),
+        (step(1, destination=UNKNOWN), "rejected", 0x8000, "unknown-queue"),
+        (plain(destination=ORDERS + ";JOURNAL"), "rejected", 0x8000, "unknown-queue"),
+        (step(1, destination=PLAIN), "rejected", 0x8009, WRONG_QUEUE),
+        (plain(destination=ORDERS), "rejected", 0x800A, WRONG_MESSAGE),
+        (plain(**LATE), "expired", 0x8002, "time-to-reach-queue-over"),
+        (step(1, **LATE), "expired", 0x8002, "time-to-reach-queue-over"),
+        # The first row that fits decides: DM-5
+        (plain(destination=UNKNOWN, **FOREIGN), "rejected", 0x8000, "other-queue-manager"),
+        (plain(destination=UNKNOWN, **LATE), "rejected", 0x8000, "unknown-queue"),
+        (step(1, destination=PLAIN, **LATE), "rejected", 0x8009, WRONG_QUEUE),
+        (plain(destination=ORDERS, **LATE), "rejected", 0x800A, WRONG_MESSAGE),
+        (step(5, 4, destination=UNKNOWN), "rejected", 0x8000, "unknown-queue"),  # 3 before 11
+        (step(5, 4, **LATE), "expired", 0x8002, "time-to-reach-queue-over"),  # 10 before 11
+    ],
+)
+def test_rows_2_to_10(message: Message, outcome: str, message_class: int, reason: str) -> None:
+    one = shard()
+    verdict = decide(one, message)
+    assert (verdict.outcome, verdict.message_class, verdict.reason) == (
+        outcome,
+        message_class,
+        reason,
+    )
+    unit = unit_of(one)
+    assert unit.records == []  # DM-34: refused = none
+    assert len(unit.rejects) == 1
+    (entry,) = entries(unit)
+    assert (entry["verdict"], entry["class"], entry["reason"]) == (outcome, message_class, reason)
+
+
+def test_a_queue_by_guid_and_number() -> None:  # DM-33
+    number = private_number("orders")
+    ours, foreign = f"PRIVATE={LOCAL}\\{number:08x}", f"PRIVATE={OTHER}\\{number:08x}"
+    assert decide(shard(), step(1, destination=ours, destination_qm=LOCAL)).outcome == "accepted"
+    assert decide(shard(), step(1, destination=foreign)).reason == "unknown-queue"
+
+
+def test_row_10_knows_the_sender_s_clock() -> None:  # 2.14: allow configured skew
+    assert decide(shard(), plain(**LATE)).outcome is Outcome.EXPIRED
+    assert decide(shard(clock_skew_s=90), plain(**LATE)).outcome is Outcome.ACCEPTED
+    assert decide(shard(clock_skew_s=89), plain(**LATE)).outcome is Outcome.EXPIRED
+    assert decide(shard(), plain(sent_time=NOW + 10**6)).outcome is Outcome.ACCEPTED
+    never = plain(sent_time=0, time_to_reach_queue=INFINITE)
+    assert decide(shard(), never).outcome is Outcome.ACCEPTED
+
+
+def test_row_11_a_duplicate_of_a_stream_is_dropped_and_the_cursor_told() -> None:  # DM-7, QB-83
+    one = shard()
+    first, second, again, ahead = one.admit([step(1), step(2), step(1), step(9)])
+    assert first == Verdict(Outcome.ACCEPTED, 0, "", Cursor(SEQUENCE, 1))
+    assert second == Verdict(Outcome.ACCEPTED, 0, "", Cursor(SEQUENCE, 2))
+    assert again == Verdict(Outcome.DUPLICATE, 0, "stream-order", Cursor(SEQUENCE, 2))
+    assert ahead == Verdict(Outcome.OUT_OF_ORDER, 0, "stream-order", Cursor(SEQUENCE, 2))
+    unit = unit_of(one)
+    assert [record.value for record in unit.records] == [b"step 1", b"step 2"]
+    assert unit.rejects == []  # no nack, no dead letter: it comes again or was taken
+    assert unit.seen == {}
+    assert [entry["verdict"] for entry in entries(unit)] == [
+        "accepted",
+        "accepted",
+        "duplicate",
+        "out_of_order",
+    ]
+
+
+def test_row_11_a_gap_that_the_sender_bridged_is_in_order() -> None:  # QB-82
+    assert outcomes(shard(), [step(1), step(5, 1), step(9, 3), step(4, 3)]) == [
+        "accepted",
+        "accepted",
+        "accepted",
+        "duplicate",
+    ]
+
+
+def test_two_spellings_of_one_queue_are_two_streams() -> None:  # DM-8, DM-33
+    one = shard()
+    messages = [step(1), step(1, destination=ORDERS.upper()), step(1, source=OTHER)]
+    assert outcomes(one, messages) == ["accepted"] * 3
+    assert len(one.streams) == 3
+    assert {record.topic for record in unit_of(one).records} == {"orders"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"destination": UNKNOWN},  # row 3
+        {"destination": PLAIN},  # row 4
+        LATE,  # row 10
+        {"body": bytes(6 << 20)},  # larger than the topic takes
+    ],
+)
+def test_a_rejected_member_moves_its_stream(changes: dict[str, object]) -> None:  # DM-9, T-16
+    one = shard()
+    name = changes.get("destination", ORDERS)
+    verdict = decide(one, step(1, **changes))
+    assert verdict.message_class >= 0x8000
+    assert verdict.cursor == Cursor(SEQUENCE, 1)
+    unit = unit_of(one)
+    assert unit.state[f"stream/{SENDER}/{name}"] is not None  # atomically with the reject
+    assert len(unit.rejects) == 1
+    # Its successor names it as the previous one and must not be refused for ever.
+    successor = decide(one, step(2, destination=name))
+    assert successor.cursor == Cursor(SEQUENCE, 2)
+    # Sent again it is a duplicate: one verdict, one nack.
+    assert decide(one, step(1, **changes)).outcome is Outcome.DUPLICATE
+
+
+@pytest.mark.parametrize("changes", [{"destination": UNKNOWN}, LATE])
+def test_a_rejected_member_that_is_ahead_leaves_the_cursor_alone(
+    changes: dict[str, object],
+) -> None:  # DM-7, QB-86: never ack beyond a hole
+    one = shard()
+    name = changes.get("destination", ORDERS)
+    verdict = decide(one, step(5, 4, **changes))
+    assert verdict.cursor == Cursor()
+    assert not any(key.startswith("stream/") for key in unit_of(one).state)
+    assert decide(one, step(1, destination=name)).cursor == Cursor(SEQUENCE, 1)
+
+
+def test_a_message_for_another_queue_manager_has_no_stream_here() -> None:  # QB-88
+    one = shard()
+    assert decide(one, step(1, destination_qm=OTHER)).cursor is None
+    assert len(one.streams) == 0
+
+
+def test_a_late_copy_of_what_we_took_is_a_duplicate_whatever_happened_since() -> None:
+    """Refusing it would make the sender dead-letter what was delivered."""
+    one = shard()
+    one.admit([step(1), plain(1)])
+    units = [unit_of(one)]
+    gone = Shard(catalogue(queue("private$\\else")), Policy())
+    gone.restore(
+        Snapshot({k: v for k, v in units[0].state.items() if v}, list(units[0].seen.values()))
+    )
+    for late in (step(1, **LATE), step(1), plain(1, **LATE), plain(1)):
+        assert decide(gone, late).outcome is Outcome.DUPLICATE
+        assert decide(restarted(one, units), late).outcome is Outcome.DUPLICATE
+    assert decide(gone, step(2)).reason == "unknown-queue"
+    assert unit_of(gone).rejects[0].value == b"step 2"
+
+
+def test_row_14_accepted_is_exactly_one_record() -> None:  # DM-34, DM-35
+    one = shard()
+    message = step(1, label="L", body=b"body")
+    decide(one, message)
+    unit = unit_of(one)
+    (record,) = unit.records
+    assert message_from_record(record) == message
+    (entry,) = entries(unit)
+    assert (entry["queue"], entry["topic"], entry["partition"]) == (
+        "private$\\orders",
+        "orders",
+        record.partition,
+    )
+
+
+def test_records_keep_the_order_of_arrival() -> None:  # DM-36
+    one = shard()
+    one.admit([step(1), step(2)])
+    one.admit([step(3)])
+    records = unit_of(one).records
+    assert [record.value for record in records] == [b"step 1", b"step 2", b"step 3"]
+    assert len({record.partition for record in records}) == 1
+
+
+# -- sizes ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        {"body": bytes(20_000)},
+        {"extension": bytes(20_000)},
+        {"wire": bytes(20_000)},
+        {"soap": "x" * 20_000},
+        {"certificate": bytes(20_000)},
+        {"body": bytes(9_000), "extension": bytes(9_000)},
+    ],
+)
+def test_what_the_topic_does_not_take_is_refused_not_tried(large: dict[str, object]) -> None:
+    """Design D7. Kafka would refuse the whole unit, again and again."""
+    one = shard(queue("private$\\plain", transactional=False, max_bytes=16_384))
+    verdict = decide(one, plain(**large))
+    assert (verdict.message_class, verdict.reason) == (0x8003, "larger-than-the-topic-takes")
+    unit = unit_of(one)
+    assert unit.records == []
+    assert len(unit.rejects) == 1
+
+
+def test_headers_alone_can_be_too_large() -> None:
+    one = shard(queue("private$\\plain", transactional=False, max_bytes=1_000))
+    assert decide(one, plain(body=b"", label="x" * 249, peer="p" * 900)).message_class == 0x8003
+
+
+def test_what_fits_by_a_byte_is_taken() -> None:
+    one = shard()
+    decide(one, plain(1, body=bytes(10_000)))
+    exact = size_of(unit_of(one).records[0])
+    for limit, expected in ((exact, "accepted"), (exact - 1, "rejected")):
+        small = shard(queue("private$\\plain", transactional=False, max_bytes=limit, partitions=4))
+        assert outcomes(small, [plain(1, body=bytes(10_000))]) == [expected]
+
+
+def test_the_largest_packet_can_be_rejected() -> None:
+    """A packet has 4 MiB; when it is nearly all header, `msmq.wire` and the decoded headers make
+    twice that. The rejects topic must take it, or one message would stop the shard for ever."""
+    rest = (4 << 20) - 1000
+    huge = plain(destination=UNKNOWN, body=b"b", extension=bytes(rest), wire=bytes(rest + 500))
+    one = shard()
+    decide(one, huge)
+    (record,) = unit_of(one).rejects
+    assert size_of(record) < REJECTS_LIMIT
+    headers = record.headers
+    assert headers["msmq.wire"] == huge.wire  # the extension is in there
+    assert headers["msmq.id"] == huge.id.encode()
+    assert headers["__connect.errors.exception.message"] == b"unknown-queue"
+    assert record.value == b"b"
+
+
+def test_a_quota_of_a_forward_queue_bounds_one_message() -> None:  # design 3.3, row 13
+    one = shard(queue(quota_kb=2))
+    verdicts = one.admit([step(1, body=bytes(2048)), step(2, body=bytes(2049)), step(3)])
+    assert [str(v.outcome) for v in verdicts] == ["accepted", "rejected", "accepted"]
+    assert (verdicts[1].message_class, verdicts[1].reason) == (0x8003, "over-the-queue-quota")
+    assert verdicts[1].cursor == Cursor(SEQUENCE, 2)  # DM-9
+    wire = step(4, body=bytes(1024), wire=bytes(1025))  # 2.5: TotalBytes is headers + body
+    assert decide(one, wire).reason == "over-the-queue-quota"
+
+
+# -- rejects --------------------------------------------------------------------------------
+
+
+def test_a_reject_looks_like_kafka_connect_s() -> None:  # design D6
+    one = shard()
+    message = step(1, destination=PLAIN, label="L\ud800")
+    decide(one, message)
+    (record,) = unit_of(one).rejects
+    assert (record.key, record.value) == (f"{SENDER}\\1".encode(), b"step 1")
+    assert record.timestamp_ms == NOW * 1000
+    headers = record.headers
+    assert {k: v for k, v in headers.items() if k.startswith("__connect")} == {
+        "__connect.errors.topic": b"plain",
+        "__connect.errors.connector.name": b"msmq-bridge",
+        "__connect.errors.stage": b"ADMISSION",
+        "__connect.errors.exception.class.name": b"NACK_NOT_TRANSACTIONAL_Q",
+        "__connect.errors.exception.message": b"transactional-message-to-plain-queue",
+    }
+    assert headers["msmq.queue"] == b"private$\\plain"
+    assert headers["msmq.outcome"] == b"32777"
+    assert message_from_record(record) == message  # nothing of it is lost
+
+
+def test_a_reject_without_a_queue() -> None:
+    one = shard()
+    decide(one, plain(destination=UNKNOWN))
+    headers = unit_of(one).rejects[0].headers
+    assert headers["msmq.queue"] == headers["__connect.errors.topic"] == b""
+    assert headers["__connect.errors.exception.class.name"] == b"NACK_BAD_DST_Q"
+
+
+def test_half_surrogate_pairs_go_through() -> None:
+    odd = {"label": "\ud800", "peer": "10.1.2.3"}
+    one = shard()
+    one.admit([plain(1, **odd), step(1, destination=UNKNOWN + "\udfff", **odd)])
+    unit = unit_of(one)
+    assert len(entries(unit)) == 2
+    assert f"stream/{SENDER}/{UNKNOWN}\udfff" in unit.state
+    assert decide(restarted(one, [unit]), step(1, destination=UNKNOWN + "\udfff")).cursor == Cursor(
+        SEQUENCE, 1
+    )
+
+
+# -- units ----------------------------------------------------------------------------------
+
+
+def test_units_are_numbered_and_the_number_is_in_the_state() -> None:
+    one = shard()
+    for number in (1, 2, 3):
+        assert one.take_unit(NOW)[0] == number
+    number, unit = one.take_unit(NOW)
+    assert unit.state == {UNIT_KEY: b"4"}
+    assert committed_unit(Snapshot({UNIT_KEY: b"4"}, [])) == number == 4
+    assert committed_unit(Snapshot({}, [])) == 0
+
+
+def test_a_restart_counts_on_from_what_was_committed() -> None:
+    one = shard()
+    one.admit([plain(1)])
+    committed = [unit_of(one), unit_of(one)]
+    one.take_unit(NOW)  # never committed
+    assert restarted(one, committed).take_unit(NOW)[0] == 3
+
+
+def test_a_restart_forgets_what_was_not_committed() -> None:  # design D1
+    one = shard()
+    one.admit([step(1), plain(1)])
+    committed = unit_of(one)
+    one.admit([step(2), plain(2)])
+    unit_of(one)  # lost
+    one.admit([step(3), plain(3)])  # still being filled
+    fresh = restarted(one, [committed])
+    assert outcomes(fresh, [step(1), plain(1)]) == ["duplicate", "duplicate"]
+    assert outcomes(fresh, [step(2), plain(2), step(3), plain(3)]) == ["accepted"] * 4
+    one.restore(
+        Snapshot({k: v for k, v in committed.state.items() if v}, list(committed.seen.values()))
+    )
+    assert outcomes(one, [step(2), plain(2), step(3), plain(3)]) == ["accepted"] * 4
+    assert len(unit_of(one).records) == 4  # what was being filled is gone
+
+
+def test_a_unit_carries_each_effect_once() -> None:
+    one = shard()
+    one.admit([plain(1), step(1)])
+    first = unit_of(one)
+    assert len(first.records) == 2
+    second = unit_of(one)
+    assert (second.records, second.seen, second.audit, second.rejects) == ([], {}, [], [])
+    assert set(second.state) == {UNIT_KEY}
+
+
+def test_only_the_last_cursor_of_a_stream_is_written() -> None:
+    one = shard()
+    one.admit([step(number) for number in range(1, 101)])
+    state = unit_of(one).state
+    assert set(state) == {UNIT_KEY, f"stream/{SENDER}/{ORDERS}"}
+
+
+def test_what_the_owner_puts_goes_with_the_next_unit() -> None:
+    one = shard()
+    one.put("identity", b"me")
+    assert one.kept == {"identity": b"me"}
+    unit = unit_of(one)
+    assert unit.state["identity"] == b"me"
+    assert "identity" not in unit_of(one).state
+    assert restarted(one, [unit]).kept["identity"] == b"me"
+
+
+def test_seen_ids_survive_when_their_first_one_comes_again() -> None:
+    """DM-10. The seen topic is compacted, so no unit may take another one's key."""
+    one = shard()
+    one.admit([plain(1), plain(2), plain(3)])
+    units = [unit_of(one)]
+    one.admit([plain(1)])
+    units.append(unit_of(one))
+    assert outcomes(restarted(one, units), [plain(n) for n in (1, 2, 3, 4)]) == [
+        "duplicate",
+        "duplicate",
+        "duplicate",
+        "accepted",
+    ]
+
+
+def test_all_of_a_sender_lives_in_one_shard() -> None:  # design D2
+    assert shard_of(SENDER, 1) == 0
+    for count in (2, 3, 8):
+        assert 0 <= shard_of(SENDER, count) < count
+    assert {shard_of(Guid.random(), 4) for _ in range(200)} == {0, 1, 2, 3}
+    assert shard_of(SENDER, 8) == 6  # a new version that chose another one would split a stream
+
+
+def test_no_transaction_at_all_is_plain() -> None:
+    one = shard()
+    assert decide(one, plain(transaction=None)).cursor is None
+    assert decide(one, step(1, transaction=Transaction(sequence_id=1, number=1))).cursor == Cursor(
+        1, 1
+    )
