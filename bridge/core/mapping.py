@@ -6,16 +6,16 @@ The header table is digest data-model.md section 4: a property at its default ha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from operator import attrgetter
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 import msgspec
+from msgspec.structs import astuple
 
 from bridge.core.catalogue import Queue
 from bridge.core.ports import Headers, Record
 from bridge.model.guid import Guid
-from bridge.model.message import Message, Transaction
+from bridge.model.message import DEFAULT_PRIORITY, FOUR_DAYS, Message, Transaction
 
 VERSION: Final = b"1"
 _CACHE: Final = 100_000
@@ -108,15 +108,13 @@ _RARE: Final = (
     _u("msmq.soap", "soap"),
     _d("msmq.hops", "hops"),
 )
-_DEFAULTS: Final = {f.name: f.default for f in msgspec.structs.fields(Message)}
 _BY_HEADER: Final = {row.header: row for row in (*_USUAL, *_RARE)}
-
-Values = Callable[[Message], tuple[Any, ...]]
-_usual: Final[Values] = attrgetter(*(row.field for row in _USUAL))
-_rare: Final[Values] = attrgetter(*(row.field for row in _RARE))
-_USUAL_PLAN: Final = tuple((_DEFAULTS[row.field], row.header, row.encode) for row in _USUAL)
-_RARE_PLAN: Final = tuple((_DEFAULTS[row.field], row.header, row.encode) for row in _RARE)
-_RARE_DEFAULTS: Final = tuple(_DEFAULTS[row.field] for row in _RARE)
+_FIRST_RARE: Final = Message.__struct_fields__.index("destination_qm")
+_RARE_FIELDS: Final = Message.__struct_fields__[_FIRST_RARE:]
+_RARE_DEFAULTS: Final = tuple(f.default for f in msgspec.structs.fields(Message)[_FIRST_RARE:])
+_RARE_PLAN: Final = tuple(
+    (row.header, row.encode) for name in _RARE_FIELDS for row in _RARE if row.field == name
+)
 _YES: Final = b"1"
 
 
@@ -134,12 +132,25 @@ def headers_of(message: Message, common: Headers | None = None) -> Headers:
     """Every MSMQ property that is not at its default; `common` as of `stream_headers`."""
     headers = (stream_headers(message) if common is None else common).copy()
     headers["msmq.id"] = message.id.encode()
-    for value, (default, name, encode) in zip(_usual(message), _USUAL_PLAN):  # noqa: B905 - hot
-        if value != default:
-            headers[name] = encode(value)
-    rare = _rare(message)
+    if message.peer:
+        headers["msmq.peer"] = message.peer.encode()
+    if message.sent_time:
+        headers["msmq.sent"] = b"%d" % message.sent_time
+    if message.label:
+        headers["msmq.label"] = _text(message.label)
+    if message.body_type:
+        headers["msmq.body-type"] = b"%d" % message.body_type
+    if message.priority != DEFAULT_PRIORITY:
+        headers["msmq.priority"] = b"%d" % message.priority
+    if message.delivery:
+        headers["msmq.delivery"] = b"%d" % message.delivery
+    if message.time_to_reach_queue != FOUR_DAYS:
+        headers["msmq.ttrq"] = b"%d" % message.time_to_reach_queue
+    if message.wire:
+        headers["msmq.wire"] = message.wire
+    rare = astuple(message)[_FIRST_RARE:]
     if rare != _RARE_DEFAULTS:  # one comparison for most messages
-        for value, (default, name, encode) in zip(rare, _RARE_PLAN, strict=True):
+        for value, default, (name, encode) in zip(rare, _RARE_DEFAULTS, _RARE_PLAN, strict=True):
             if value != default:
                 headers[name] = encode(value)
     if message.transaction is not None:

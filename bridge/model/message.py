@@ -11,6 +11,7 @@ from bridge.model.guid import NULL_GUID, Guid
 INFINITE: Final = 0xFFFFFFFF  # a time-to-… that never runs out
 FOUR_DAYS: Final = 345_600  # TimeToReachQueue when nobody set one
 NO_CORRELATION: Final = bytes(20)
+DEFAULT_PRIORITY: Final = 3
 
 EXPRESS: Final = 0
 RECOVERABLE: Final = 1
@@ -45,18 +46,22 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     source: Guid
     ordinal: int
     destination: str  # format name as the sender wrote it: half of the stream's key
-    destination_qm: Guid = NULL_GUID
     transaction: Transaction | None = None
     delivery: int = EXPRESS
-    priority: int = 3
+    priority: int = DEFAULT_PRIORITY
     sent_time: int = 0  # Unix seconds, the sender's clock
     arrived_ms: int = 0  # Unix milliseconds, our clock
     time_to_reach_queue: int = FOUR_DAYS
-    time_to_be_received: int = INFINITE
-    message_class: int = 0
     label: str = ""
     body: bytes = b""
     body_type: int = 0
+    peer: str = ""  # address of whoever handed it to us
+    transport: str = "binary"
+    wire: bytes = b""  # the packet as received, without the body
+    # From here on: at its default in most messages (mapping.py relies on the order).
+    destination_qm: Guid = NULL_GUID
+    time_to_be_received: int = INFINITE
+    message_class: int = 0
     extension: bytes = b""
     correlation_id: bytes = NO_CORRELATION
     app_specific: int = 0
@@ -82,9 +87,6 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     connector: Guid | None = None
     soap: str = ""
     hops: int = 0
-    peer: str = ""  # address of whoever handed it to us
-    transport: str = "binary"
-    wire: bytes = b""  # the packet as received, without the body
 
     @property
     def id(self) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from struct import Struct
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from bridge.model.errors import WireError
 from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import Message, Transaction
@@ -19,14 +21,12 @@ from bridge.wire.cursor import decode_utf16
 
 _U32: Final = Struct("<I")
 _DIRECT: Final = "DIRECT="
-_NOTHING: Final[dict[str, Any]] = {}
 
 
 def message_from_packet(packet: UserMessage, peer: str, arrived_ms: int) -> Message:
     """Names become format names as text; nothing that a sender wrote is changed (DM-3)."""
     header, properties, base = packet.user, packet.properties, packet.base
-    rare = _rare(packet) if _has_more(packet) else _NOTHING
-    return Message(
+    message = Message(
         source=header.source,
         ordinal=header.message_id,
         destination=_name(header.destination, header),
@@ -53,8 +53,8 @@ def message_from_packet(packet: UserMessage, peer: str, arrived_ms: int) -> Mess
         hops=header.hop_count,
         peer=peer,
         wire=packet.wire_without_body,
-        **rare,
     )
+    return replace(message, **_rare(packet)) if _has_more(packet) else message
 
 
 def _has_more(packet: UserMessage) -> bool:
