@@ -18,9 +18,11 @@ from typing import Final
 
 from bridge.adapters.telemetry import Telemetry
 from bridge.core.ports import ShardSink, Snapshot, Unit
+from bridge.core.receipts import OutboxEntry
 from bridge.core.shard import Shard, committed_unit, shard_of
 from bridge.model.classes import MessageClass
 from bridge.model.errors import SinkUnavailable
+from bridge.model.guid import Guid
 from bridge.model.message import Message
 from bridge.model.verdict import Verdict
 
@@ -34,10 +36,10 @@ _log = logging.getLogger(__name__)
 
 
 class _Submission:
-    __slots__ = ("messages", "on_decided", "size", "verdicts")
+    __slots__ = ("messages", "on_decided", "size", "verdicts", "via")
 
-    def __init__(self, messages: Sequence[Message], on_decided: OnDecided) -> None:
-        self.messages, self.on_decided = messages, on_decided
+    def __init__(self, messages: Sequence[Message], via: Guid, on_decided: OnDecided) -> None:
+        self.messages, self.via, self.on_decided = messages, via, on_decided
         self.verdicts: Sequence[Verdict] = ()
         self.size = sum(len(m.body) + len(m.wire) for m in messages)
 
@@ -55,6 +57,9 @@ class ShardPump:
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
+        self._acks: list[OutboxEntry] = []  # of the unit that commits
+        self._forgotten: list[int] = []
+        self.on_acks: Callable[[Sequence[OutboxEntry], ShardPump], None] = lambda acks, pump: None
         self._puts: dict[str, bytes] = {}  # the owner's state entries, not yet in a unit
         self._flying_puts: dict[str, bytes] = {}
         self.is_open = False
@@ -62,18 +67,23 @@ class ShardPump:
         self.pending = self.pending_bytes = 0
         self.on_change: Callable[[], None] = lambda: None
 
-    def submit(self, messages: Sequence[Message], on_decided: OnDecided) -> None:
-        submission = _Submission(messages, on_decided)
+    def submit(self, messages: Sequence[Message], via: Guid, on_decided: OnDecided) -> None:
+        submission = _Submission(messages, via, on_decided)
         self.pending += len(messages)
         self.pending_bytes += submission.size
         self._filling.append(submission)
         if self.is_open:
-            submission.verdicts = self.shard.admit(messages)
+            submission.verdicts = self.shard.admit(messages, via)
         self._wake()
 
     def put(self, key: str, value: bytes) -> None:
         """A state entry of the owner's, durable with the next unit."""
         self._puts[key] = value
+        self._wake()
+
+    def forget(self, ordinals: Sequence[int]) -> None:
+        """Acks that their peers have taken."""
+        self._forgotten += ordinals
         self._wake()
 
     def _wake(self) -> None:
@@ -89,10 +99,12 @@ class ShardPump:
         self._puts = self._flying_puts | self._puts
         self._flying, self._flying_puts = [], {}
         self.shard.restore(snapshot)
+        committed = dict(self.shard.outbox)
         for submission in self._filling:
-            submission.verdicts = self.shard.admit(submission.messages)
+            submission.verdicts = self.shard.admit(submission.messages, submission.via)
         self.is_open, self.why_closed = True, ""
         self.on_change()
+        self.on_acks([*committed.values()], self)
         return snapshot
 
     async def run(self) -> None:
@@ -129,7 +141,9 @@ class ShardPump:
         self._flying_puts, self._puts = self._puts, {}
         for key, value in self._flying_puts.items():
             self.shard.put(key, value)
-        self._flying_number, unit = self.shard.take_unit(int(time.time()))
+        forgotten, self._forgotten = self._forgotten, []
+        self.shard.forget(forgotten)
+        self._flying_number, unit, self._acks = self.shard.take_unit(int(time.time()))
         started = time.monotonic()
         try:
             await self._sink.publish(unit)
@@ -138,6 +152,8 @@ class ShardPump:
             raise
         self._count("committed", unit, started)
         self._settle()
+        if self._acks:
+            self.on_acks(self._acks, self)
         self.on_change()
         if not self._work.is_set():
             self._idle.set()
@@ -174,19 +190,19 @@ class Intake:
         for pump in pumps:
             pump.on_change = self.look
 
-    def submit(self, messages: Sequence[Message], on_decided: OnDecided) -> None:
-        """`on_decided` gets the verdicts in the order of the messages, after the commit."""
+    def submit(self, messages: Sequence[Message], via: Guid, on_decided: OnDecided) -> None:
+        """`via` handed them to us. `on_decided` gets the verdicts in the order of the messages, after the commit."""
         pumps = self._pumps
         count = len(pumps)
         first = shard_of(messages[0].source, count)
         source = messages[0].source
         if all(m.source is source or shard_of(m.source, count) == first for m in messages):
-            pumps[first].submit(messages, on_decided)
+            pumps[first].submit(messages, via, on_decided)
         else:
-            self._split(messages, on_decided)
+            self._split(messages, via, on_decided)
         self.look()
 
-    def _split(self, messages: Sequence[Message], on_decided: OnDecided) -> None:
+    def _split(self, messages: Sequence[Message], via: Guid, on_decided: OnDecided) -> None:
         """A routed session: several senders, several shards."""
         parts: dict[int, list[int]] = {}
         for position, message in enumerate(messages):

@@ -102,6 +102,7 @@ _RARE: Final = (
     _d("msmq.hash", "hash_algorithm"),
     _u("msmq.provider", "provider"),
     _d("msmq.privacy", "privacy_level"),
+    _Row("msmq.encrypted", "encrypted", _decimal, lambda data: bool(int(data))),
     _d("msmq.enc", "encryption_algorithm"),
     _g("msmq.trace", "trace_queue"),
     _g("msmq.connector", "connector"),

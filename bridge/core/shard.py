@@ -7,7 +7,7 @@ shard is thrown away and built anew from what Kafka says (`restore`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 from zlib import crc32
 
@@ -30,9 +30,10 @@ from bridge.core.catalogue import Catalogue, Queue
 from bridge.core.history import History
 from bridge.core.mapping import Mapper, headers_of, size_of
 from bridge.core.ports import Record, Snapshot, Unit
+from bridge.core.receipts import OUTBOX, OutboxEntry, Receipts, decode_entry
 from bridge.core.streams import PREFIX, Place, Streams, place
 from bridge.model.classes import MessageClass
-from bridge.model.guid import Guid
+from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import Message, Transaction
 from bridge.model.verdict import ACCEPTED, DUPLICATE, Cursor, Outcome, Verdict
 
@@ -47,13 +48,15 @@ def shard_of(source: Guid, shards: int) -> int:
 
 
 class Shard:
-    def __init__(self, catalogue: Catalogue, policy: Policy) -> None:
-        self._catalogue, self._policy = catalogue, policy
+    def __init__(self, catalogue: Catalogue, policy: Policy, receipts: Receipts) -> None:
+        self._catalogue, self._policy, self._receipts = catalogue, policy, receipts
         self._mapper = Mapper()
         self.streams = Streams()
         self.history = History()
         self.kept: dict[str, bytes] = {}  # state entries that are not streams
+        self.outbox: dict[int, OutboxEntry] = {}
         self._unit_number = 0
+        self._via = NULL_GUID
         self._begin()
 
     def _begin(self) -> None:
@@ -61,15 +64,19 @@ class Shard:
         self._rejects: list[Record] = []
         self._entries: list[audit.AuditEntry] = []
         self._state: dict[str, bytes | None] = {}
+        self._acks: list[OutboxEntry] = []
 
     # -- state ------------------------------------------------------------------------------
 
     def restore(self, snapshot: Snapshot) -> None:
         """Become what the shard's committed transactions made of it."""
-        self.streams, self.history, self.kept = Streams(), History(), {}
+        self.streams, self.history, self.kept, self.outbox = Streams(), History(), {}, {}
         for key, value in snapshot.state.items():
             if key.startswith(PREFIX):
                 self.streams.restore(key, value)
+            elif key.startswith(OUTBOX):
+                entry = decode_entry(value)
+                self.outbox[entry.ordinal] = entry
             else:
                 self.kept[key] = value
         self.history.restore(snapshot.seen)
@@ -80,8 +87,17 @@ class Shard:
         """A state entry of the owner's, to be committed with the next unit."""
         self.kept[key] = self._state[key] = value
 
-    def take_unit(self, now_s: int) -> tuple[int, Unit]:
-        """Close the unit that was filled; its number proves later whether it was committed."""
+    def forget(self, ordinals: Iterable[int]) -> None:
+        """The peer has taken these acks of ours."""
+        for ordinal in ordinals:
+            if (entry := self.outbox.pop(ordinal, None)) is not None:
+                self._state[entry.key] = None
+
+    def take_unit(self, now_s: int) -> tuple[int, Unit, list[OutboxEntry]]:
+        """Close the unit that was filled; its number proves later whether it was committed.
+
+        Its acks may leave once it is.
+        """
         self._unit_number += 1
         unit = Unit(
             records=self._records,
@@ -92,12 +108,15 @@ class Shard:
             audit=list(audit.encode(self._entries)),
             rejects=self._rejects,
         )
+        acks = self._acks
         self._begin()
-        return self._unit_number, unit
+        return self._unit_number, unit, acks
 
     # -- decisions --------------------------------------------------------------------------
 
-    def admit(self, messages: Sequence[Message]) -> list[Verdict]:
+    def admit(self, messages: Sequence[Message], via: Guid) -> list[Verdict]:
+        """`via` is the queue manager that handed them to us."""
+        self._via = via
         return [
             self._plain(m) if m.transaction is None else self._transactional(m, m.transaction)
             for m in messages
@@ -160,6 +179,8 @@ class Shard:
             return self._refuse(message, queue, TOO_LARGE, cursor)
         self._records.append(record)
         verdict = ACCEPTED if cursor is None else Verdict(Outcome.ACCEPTED, 0, "", cursor)
+        if message.ack or cursor is not None:
+            self._owe(self._receipts.accepted(message, self._via))
         partition = -1 if record.partition is None else record.partition
         self._entries.append(audit.entry_of(message, verdict, queue.name, record.topic, partition))
         return verdict
@@ -171,7 +192,14 @@ class Shard:
         verdict = Verdict(outcome, reason.message_class, reason.reason, cursor)
         self._entries.append(audit.entry_of(message, verdict, queue.name if queue else ""))
         self._rejects.append(_reject_record(message, queue, reason))
+        self._owe(self._receipts.refused(message, reason.message_class, self._via))
         return verdict
+
+    def _owe(self, acks: Iterable[OutboxEntry]) -> None:
+        for entry in acks:
+            self.outbox[entry.ordinal] = entry
+            self._state[entry.key] = entry.encode()
+            self._acks.append(entry)
 
 
 def committed_unit(snapshot: Snapshot) -> int:

@@ -82,6 +82,7 @@ class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hash_algorithm: int = 0x8004
     provider: str = ""
     privacy_level: int = 0
+    encrypted: bool = False  # the body is not in the clear
     encryption_algorithm: int = 0x6801
     trace_queue: Guid | None = None
     connector: Guid | None = None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from bridge.model.guid import NULL_GUID, Guid
-from bridge.model.message import INFINITE, Message
+from bridge.model.message import EXPRESS, INFINITE, Message
 from bridge.model.verdict import Cursor
 from bridge.wire.binary.acks import ORDER_ACK_LABEL, OrderAckBody
 from bridge.wire.binary.base import BaseHeader
@@ -64,17 +64,40 @@ class OrderAcks:
 
 
 def order_ack(stream: _Stream, *, local: Guid, peer: str, ordinal: int, now: int) -> UserMessage:
-    """MS-MQQB 2.2.4. The address form follows the one the sender used (QB-65)."""
-    if stream.direct:
-        address = NULL_GUID
-        queue = QueueRef(code=7, text=f"TCP:{peer}\\PRIVATE$\\order_queue$")
-    else:
-        address = stream.source
-        queue = QueueRef(code=3, number=ORDER_QUEUE_NUMBER)
+    """MS-MQQB 2.2.4"""
     cursor = stream.cursor
     body = OrderAckBody(
         sequence_id=cursor.sequence_id, number=cursor.number, previous_number=cursor.number - 1
     )
+    return to_order_queue(
+        source=stream.source,
+        peer=peer if stream.direct else "",
+        local=local,
+        ordinal=ordinal,
+        now=now,
+        message_class=ORDER_ACK_CLASS,
+        body=body.pack(),
+    )
+
+
+def to_order_queue(
+    *,
+    source: Guid,
+    peer: str,
+    local: Guid,
+    ordinal: int,
+    now: int,
+    message_class: int,
+    body: bytes,
+    delivery: int = EXPRESS,
+) -> UserMessage:
+    """An ack to a sender's order queue: at its address `peer`, or by its GUID without one."""
+    if peer:
+        address = NULL_GUID
+        queue = QueueRef(code=7, text=f"TCP:{peer}\\PRIVATE$\\order_queue$")
+    else:
+        address = source
+        queue = QueueRef(code=3, number=ORDER_QUEUE_NUMBER)
     return UserMessage(
         base=BaseHeader(packet_size=0, priority=0, time_to_reach_queue=INFINITE),
         user=UserHeader(
@@ -82,11 +105,10 @@ def order_ack(stream: _Stream, *, local: Guid, peer: str, ordinal: int, now: int
             queue_manager=address,
             sent_time=now,
             message_id=ordinal,
+            delivery=delivery,
             destination=queue,
-            admin=QueueRef(),
-            response=QueueRef(),
         ),
         properties=PropertiesHeader(
-            label=ORDER_ACK_LABEL, message_class=ORDER_ACK_CLASS, body=body.pack()
+            label=ORDER_ACK_LABEL, message_class=message_class, body=body
         ),
     )

@@ -84,6 +84,7 @@ def _rare(packet: UserMessage) -> dict[str, Any]:
             "certificate": security.certificate,
             "signature": security.signature,
             "provider": _provider(security.provider_info),
+            "encrypted": security.encrypted,
         }
     if multi := packet.multi:
         fields |= {

@@ -1,0 +1,202 @@
+"""Brings our acks to their queue managers: on a session that is open, else on one we open.
+
+An ack comes here when it is durable in the outbox and leaves when the peer has session-acked it;
+what was under way when a session ended waits again, in the order of its ids. MS-MQQB 3.1.7.4
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final, Protocol
+
+from bridge.adapters.intake import Intake, ShardPump
+from bridge.adapters.net.connection import Connection, now
+from bridge.config import MSMQ_PORT, Address
+from bridge.core.receipts import OutboxEntry
+from bridge.model.guid import Guid
+from bridge.wire.binary.convert import message_from_packet
+from bridge.wire.binary.packet import UserMessage
+
+_log = logging.getLogger(__name__)
+RETRY_S: Final = 5.0  # Session Retry Connect Timer
+
+
+class Dial(Protocol):
+    """Connects; returns once the connection is made. Raises OSError."""
+
+    def __call__(self, address: Address, remote: Guid) -> Awaitable[Connection]: ...
+
+
+class _Route:
+    """All that waits for one peer, oldest first."""
+
+    def __init__(self, queue_manager: str, host: str) -> None:
+        self.queue_manager, self.host = queue_manager, host
+        self.waiting: dict[int, OutboxEntry] = {}
+        self.dialing: asyncio.Task[None] | None = None
+
+
+class Courier:
+    def __init__(
+        self,
+        local: Guid,
+        peers: Mapping[str, Address],
+        book: Mapping[str, str],
+        dial: Dial,
+        learn: Callable[[str, str], None],
+    ) -> None:
+        self._local = str(local)
+        self._peers = {name.lower(): address for name, address in peers.items()}
+        self._book = dict(book)  # GUID -> address it was last seen at
+        self._dial = dial
+        self._learn = learn
+        self._routes: dict[tuple[str, str], _Route] = {}
+        self._owners: dict[int, tuple[ShardPump, _Route]] = {}
+        self._under_way: dict[Connection, dict[int, _Route]] = {}
+        self.intake: Intake | None = None
+
+    @property
+    def waiting(self) -> int:
+        return len(self._owners)
+
+    # -- what comes from the shards ---------------------------------------------------------
+
+    def take(self, entries: Sequence[OutboxEntry], owner: ShardPump) -> None:
+        """These are durable now; one that is known already is not taken twice."""
+        touched: dict[int, _Route] = {}
+        for entry in entries:
+            if entry.ordinal in self._owners:
+                continue
+            key = (entry.queue_manager, "" if entry.queue_manager else entry.host.lower())
+            route = self._routes.get(key)
+            if route is None:
+                route = self._routes[key] = _Route(entry.queue_manager, entry.host)
+            route.host = route.host or entry.host
+            route.waiting[entry.ordinal] = entry
+            self._owners[entry.ordinal] = owner, route
+            touched[id(route)] = route
+        for route in touched.values():
+            self._serve(route)
+
+    # -- what comes from the connections ----------------------------------------------------
+
+    def opened(self, connection: Connection) -> None:
+        guid, host = str(connection.session.remote), connection.session.peer
+        self._under_way[connection] = {}
+        if not connection.initiated and self._book.get(guid) != host:
+            self._book[guid] = host
+            self._learn(guid, host)
+        for route in list(self._routes.values()):
+            if route.waiting and self._connection_for(route) is connection:
+                self._serve(route)
+
+    def closed(self, connection: Connection) -> None:
+        """What the peer did not take waits again."""
+        lost = self._under_way.pop(connection, {})
+        for route in dict.fromkeys(lost.values()):
+            self._serve(route)
+
+    def delivered(self, connection: Connection, ordinals: Sequence[int]) -> None:
+        under_way = self._under_way.get(connection, {})
+        done: dict[ShardPump, list[int]] = {}
+        for ordinal in ordinals:
+            under_way.pop(ordinal, None)
+            self._finish(ordinal, done)
+        for owner, finished in done.items():
+            owner.forget(finished)
+
+    def _finish(self, ordinal: int, done: dict[ShardPump, list[int]]) -> None:
+        known = self._owners.pop(ordinal, None)
+        if known is not None:
+            owner, route = known
+            del route.waiting[ordinal]
+            done.setdefault(owner, []).append(ordinal)
+
+    # -- finding the way --------------------------------------------------------------------
+
+    def _serve(self, route: _Route) -> None:
+        if not route.waiting:
+            return
+        if route.queue_manager == self._local:
+            self._deliver_here(route)
+            return
+        connection = self._connection_for(route)
+        if connection is not None:
+            self._send(route, connection)
+        elif route.dialing is None:
+            route.dialing = asyncio.create_task(self._reach(route))
+
+    def _send(self, route: _Route, connection: Connection) -> None:
+        under_way = self._under_way[connection]
+        fresh = [e for n, e in sorted(route.waiting.items()) if n not in under_way]
+        under_way.update((entry.ordinal, route) for entry in fresh)
+        connection.deliver([(UserMessage.unpack(e.packet), e.ordinal) for e in fresh])
+
+    def _connection_for(self, route: _Route) -> Connection | None:
+        """A session with that queue manager, in either direction (QB-22)."""
+        address = self._address(route)
+        for connection in self._under_way:
+            session = connection.session
+            if route.queue_manager:
+                if str(session.remote) == route.queue_manager:
+                    return connection
+            elif session.peer == route.host:
+                return connection
+            if connection.dialed is not None and connection.dialed == address:
+                return connection
+        return None
+
+    def _address(self, route: _Route) -> Address | None:
+        """Configured, learned from a session, or as the format name says."""
+        for name in (route.queue_manager, route.host):
+            if name and (known := self._peers.get(name.lower())):
+                return known
+        host = self._book.get(route.queue_manager, "") or route.host
+        return Address(host, MSMQ_PORT) if host else None
+
+    async def _reach(self, route: _Route) -> None:
+        """Dial until somebody took what waits; the rule's delay between two attempts."""
+        try:
+            while route.waiting and self._connection_for(route) is None:
+                address = self._address(route)
+                if address is None:
+                    _log.warning(
+                        "%d acks wait for %s: add it to `peers`",
+                        len(route.waiting),
+                        route.queue_manager or route.host,
+                    )
+                    return
+                try:
+                    await self._dial(address, _guid(route.queue_manager))
+                except OSError as error:
+                    _log.info("%s: cannot be reached (%s)", address, error.strerror or error)
+                await asyncio.sleep(RETRY_S)
+        finally:
+            route.dialing = None
+
+    def _deliver_here(self, route: _Route) -> None:
+        """The administration queue is one of ours: the ack arrives like any other message."""
+        assert self.intake is not None
+        entries = list(route.waiting.values())
+        at = int(now().unix * 1000)
+        messages = [message_from_packet(UserMessage.unpack(e.packet), "", at) for e in entries]
+        done: dict[ShardPump, list[int]] = {}
+
+        def on_decided(_verdicts: object) -> None:
+            for owner, finished in done.items():
+                owner.forget(finished)
+
+        for entry in entries:
+            self._finish(entry.ordinal, done)
+        self.intake.submit(messages, Guid.parse(self._local), on_decided)
+
+    def stop(self) -> None:
+        for route in self._routes.values():
+            if route.dialing is not None:
+                route.dialing.cancel()
+
+
+def _guid(text: str) -> Guid:
+    return Guid.parse(text) if text else Guid(16)

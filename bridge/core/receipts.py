@@ -1,0 +1,183 @@
+"""What we owe a sender for a message that has its verdict. MS-MQQB 3.1.7.15, 3.1.7.17
+
+An ack is made once, with its id and its bytes, and lies in the outbox (the state topic) from the
+transaction of its cause until the peer has session-acked it. So a restart neither loses it nor
+sends a second one with another id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from struct import Struct
+from typing import Final
+
+import msgspec
+
+from bridge.model.classes import MessageClass
+from bridge.model.errors import IllegalName
+from bridge.model.guid import NULL_GUID, Guid
+from bridge.model.message import (
+    ACK_ARRIVAL,
+    ACK_RECEIVE,
+    INFINITE,
+    NACK_ARRIVAL,
+    RECOVERABLE,
+    Message,
+    Transaction,
+)
+from bridge.model.names import Direct, Private, Public, parse_format_name
+from bridge.protocol.binary.order_acks import to_order_queue
+from bridge.wire.binary.acks import FinalAckBody
+from bridge.wire.binary.convert import packet_from_message
+
+OUTBOX: Final = "outbox/"
+_U32: Final = Struct("<I")
+_RECEIVE_STAGE: Final = 0xC000  # a class with one of these bits is an ack already
+_ACKS: Final = (MessageClass.REPORT, MessageClass.ACK_REACH_QUEUE, MessageClass.ORDER_ACK)
+# Told to a stranger they would say which queues exist: only if asked for. DM-13, QB-111
+_INSECURE: Final = frozenset(
+    (
+        MessageClass.NACK_BAD_DST_Q,
+        MessageClass.NACK_ACCESS_DENIED,
+        MessageClass.NACK_BAD_SIGNATURE,
+        MessageClass.NACK_BAD_ENCRYPTION,
+        MessageClass.NACK_UNSUPPORTED_CRYPTO_PROVIDER,
+    )
+)
+_SYSTEM_QUEUES: Final = frozenset(("order_queue$", "notify_queue$", "admin_queue$"))
+
+
+class OutboxEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One packet that waits to be taken, and who should take it."""
+
+    ordinal: int
+    queue_manager: str = ""  # GUID of the peer, if it is known by one
+    host: str = ""  # else, or when it has no session: name or address
+    packet: bytes
+
+    @property
+    def key(self) -> str:
+        return f"{OUTBOX}{self.ordinal}"
+
+    def encode(self) -> bytes:
+        return msgspec.msgpack.encode(self)
+
+
+def decode_entry(data: bytes) -> OutboxEntry:
+    return msgspec.msgpack.decode(data, type=OutboxEntry)
+
+
+class Receipts:
+    """Makes acks. `local` and `ordinals` are set once the identity is known."""
+
+    def __init__(self, *, insecure_nacks: bool = False, names: Collection[str] = ()) -> None:
+        self.local: Guid = NULL_GUID
+        self.ordinals: Callable[[], int] = lambda: 0
+        self._insecure_nacks = insecure_nacks
+        self._names = frozenset(name.lower() for name in names)
+
+    def accepted(self, message: Message, via: Guid) -> Iterator[OutboxEntry]:
+        """A forward queue receives what it takes (design D5): both stages at once."""
+        if message.ack and _may_be_acked(message):
+            if message.ack & ACK_ARRIVAL:
+                yield from self._admin(message, MessageClass.ACK_REACH_QUEUE, via)
+            if message.ack & ACK_RECEIVE:
+                yield from self._admin(message, MessageClass.ACK_RECEIVE, via)
+        tx = message.transaction
+        if tx is not None and (tx.final_ack or message.journal):  # DM-18
+            yield self._final(message, tx, MessageClass.ACK_RECEIVE, via)
+
+    def refused(self, message: Message, message_class: int, via: Guid) -> Iterator[OutboxEntry]:
+        if (
+            message.ack & NACK_ARRIVAL
+            and _may_be_acked(message)
+            and (self._insecure_nacks or message_class not in _INSECURE)
+        ):
+            yield from self._admin(message, message_class, via)
+        if message.transaction is not None:  # QB-90: always, and at once
+            yield self._final(message, message.transaction, message_class, via)
+
+    def _final(
+        self, message: Message, tx: Transaction, message_class: int, via: Guid
+    ) -> OutboxEntry:
+        direct = message.destination.startswith("DIRECT=")
+        ordinal = self.ordinals()
+        packet = to_order_queue(
+            source=message.source,
+            peer=message.peer if direct else "",
+            local=self.local,
+            ordinal=ordinal,
+            now=message.arrived_ms // 1000,
+            message_class=message_class,
+            body=FinalAckBody(
+                sequence_id=tx.sequence_id,
+                number=tx.number,
+                previous_number=tx.previous,
+                source=message.source,
+                message_id=message.ordinal,
+            ).pack(),
+            delivery=RECOVERABLE,
+        )
+        # A routed message came from a neighbour of its source, and its ack goes back that way.
+        return OutboxEntry(
+            ordinal=ordinal, queue_manager=str(via), host=message.peer, packet=packet.pack()
+        )
+
+    def _admin(self, message: Message, message_class: int, via: Guid) -> Iterator[OutboxEntry]:
+        where = self._where(message, via)
+        if where is None:
+            return  # undeliverable ones are discarded (QB-114)
+        queue_manager, host, owner = where
+        negative = message_class & 0x8000
+        ordinal = self.ordinals()
+        ack = Message(
+            source=self.local,
+            ordinal=ordinal,
+            destination=message.admin_queue,
+            destination_qm=owner,
+            delivery=message.delivery,
+            sent_time=message.arrived_ms // 1000,
+            time_to_reach_queue=INFINITE,
+            time_to_be_received=INFINITE,
+            message_class=message_class,
+            label=message.label,
+            correlation_id=message.source + _U32.pack(message.ordinal),
+            response_queue=message.destination,
+            body=message.body if negative and not message.encrypted else b"",
+            body_type=message.body_type if negative and not message.encrypted else 0,
+        )
+        yield OutboxEntry(
+            ordinal=ordinal,
+            queue_manager=queue_manager,
+            host=host,
+            packet=packet_from_message(ack).pack(),
+        )
+
+    def _where(self, message: Message, via: Guid) -> tuple[str, str, Guid] | None:
+        """Who takes messages for the administration queue: GUID, host, QueueManagerAddress."""
+        try:
+            name = parse_format_name(message.admin_queue)
+        except IllegalName:
+            return None
+        if isinstance(name, Private):
+            if name.guid in (self.local, NULL_GUID):
+                return str(self.local), "", self.local
+            if name.guid == message.source:  # back the way it came
+                return str(via), message.peer, name.guid
+            return str(name.guid), "", name.guid
+        if isinstance(name, Public):
+            return str(name.guid), "", NULL_GUID
+        if isinstance(name, Direct) and name.protocol in ("OS", "TCP"):
+            if name.host.lower() in self._names or name.host == ".":
+                return str(self.local), "", NULL_GUID
+            return "", name.host, NULL_GUID
+        return None
+
+
+def _may_be_acked(message: Message) -> bool:
+    """No ack of an ack, none without an administration queue, none for system queues."""
+    if not message.admin_queue or message.message_class & _RECEIVE_STAGE:
+        return False
+    return message.message_class not in _ACKS and (
+        message.destination.rpartition("\\")[2].lower() not in _SYSTEM_QUEUES
+    )
