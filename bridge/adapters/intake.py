@@ -91,6 +91,11 @@ class ShardPump:
         self.shard.restore(snapshot)
         for submission in self._filling:
             submission.verdicts = self.shard.admit(submission.messages)
+        if self._filling or self._puts:
+            self._wake()  # nobody else may come to do it
+        else:
+            self._work.clear()
+            self._idle.set()
         self.is_open, self.why_closed = True, ""
         self.on_change()
         return snapshot
