@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from bridge.adapters.config_files import kafka_properties, load_mappings
+from bridge.adapters.courier import Courier
 from bridge.adapters.intake import Intake, ShardPump
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.health import KafkaHealth
@@ -26,11 +27,15 @@ from bridge.core.catalogue import Catalogue, Queue
 from bridge.core.identity import (
     IDENTITY_KEY,
     ORDINALS_KEY,
+    PEER,
     Ordinals,
     identity_entry,
     known_identity,
+    known_peers,
+    peer_entry,
 )
 from bridge.core.mapping_rules import Mappings
+from bridge.core.receipts import Receipts
 from bridge.core.shard import Shard
 from bridge.model.errors import SinkUnavailable
 from bridge.model.guid import NULL_GUID, Guid
@@ -94,6 +99,7 @@ class Appliance:
             self._server.stop_listening()
             if self._health.up and not any(task.done() for task in self._tasks):
                 await self._drain()
+            self._courier.stop()
             self._server.hang_up()
         for task in self._tasks:
             task.cancel()
@@ -169,10 +175,13 @@ class Appliance:
         ]
 
     async def _open_shards(self, settings: dict[str, Any], own: OwnTopics, count: int) -> None:
+        self._receipts = Receipts(
+            insecure_nacks=self.config.queue_manager.insecure_nacks, names=self.names
+        )
         policy = Policy(clock_skew_s=int(self.config.queue_manager.clock_skew_s))
         self._pumps = [
             ShardPump(
-                Shard(self._catalogue, policy),
+                Shard(self._catalogue, policy, self._receipts),
                 KafkaShardSink(settings, own, number),
                 self.telemetry,
             )
@@ -197,11 +206,26 @@ class Appliance:
         self._ordinals = Ordinals(
             kept.get(ORDINALS_KEY), lambda mark: keeper.put(ORDINALS_KEY, mark)
         )
+        self._receipts.local, self._receipts.ordinals = self.id, self._ordinals
+        self._book = known_peers(kept)
 
     async def _listen(self, announce: Callable[[str], None]) -> None:
         listen = self.config.listen
         self._intake = Intake(self._pumps, self._on_jam)
         self._server = BinaryServer(self.id, self._ordinals, self._intake, self.telemetry)
+        keeper = self._pumps[KEEPER]
+        self._courier = Courier(
+            self.id,
+            self.config.peers,
+            self._book,
+            self._server.dial,
+            lambda guid, host: keeper.put(PEER + guid, peer_entry(host)),
+        )
+        self._courier.intake = self._intake
+        self._server.courier = self._courier
+        for pump in self._pumps:
+            pump.on_acks = self._courier.take
+            self._courier.take(list(pump.shard.outbox.values()), pump)
         if listen.binary is not None:
             address = await self._server.start(listen.host, listen.binary)
             self.listeners["binary"] = address
@@ -253,6 +277,8 @@ class Appliance:
             "session_count": len(connections),
             "streams": streams,
             "pending_messages": sum(pump.pending for pump in self._pumps),
+            "waiting_acks": self._courier.waiting if self._server else 0,
+            "cloned_guids": self._server.clones() if self._server else {},
         }
 
 

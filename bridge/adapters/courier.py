@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 from bridge.adapters.intake import Intake, ShardPump
 from bridge.adapters.net.connection import Connection, now
-from bridge.config import MSMQ_PORT, Address
+from bridge.config import MSMQ_PORT, Address, PeerName
 from bridge.core.receipts import OutboxEntry
 from bridge.model.guid import Guid
 from bridge.wire.binary.convert import message_from_packet
@@ -42,13 +42,13 @@ class Courier:
     def __init__(
         self,
         local: Guid,
-        peers: Mapping[str, Address],
+        peers: Mapping[PeerName, Address],
         book: Mapping[str, str],
         dial: Dial,
         learn: Callable[[str, str], None],
     ) -> None:
         self._local = str(local)
-        self._peers = {name.lower(): address for name, address in peers.items()}
+        self._peers = {str(name): address for name, address in peers.items()}  # lower case
         self._book = dict(book)  # GUID -> address it was last seen at
         self._dial = dial
         self._learn = learn

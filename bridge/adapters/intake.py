@@ -58,7 +58,8 @@ class ShardPump:
         self._idle = asyncio.Event()
         self._idle.set()
         self._acks: list[OutboxEntry] = []  # of the unit that commits
-        self._forgotten: list[int] = []
+        self._forgotten: list[int] = []  # acks that were taken, not yet in a unit
+        self._flying_forgotten: list[int] = []
         self.on_acks: Callable[[Sequence[OutboxEntry], ShardPump], None] = lambda acks, pump: None
         self._puts: dict[str, bytes] = {}  # the owner's state entries, not yet in a unit
         self._flying_puts: dict[str, bytes] = {}
@@ -97,14 +98,21 @@ class ShardPump:
             self._settle()
         self._filling = self._flying + self._filling
         self._puts = self._flying_puts | self._puts
-        self._flying, self._flying_puts = [], {}
+        self._forgotten = self._flying_forgotten + self._forgotten
+        self._flying, self._flying_puts, self._flying_forgotten = [], {}, []
         self.shard.restore(snapshot)
-        committed = dict(self.shard.outbox)
+        taken = set(self._forgotten)
+        waiting = [e for e in self.shard.outbox.values() if e.ordinal not in taken]
         for submission in self._filling:
             submission.verdicts = self.shard.admit(submission.messages, submission.via)
+        if self._filling or self._puts or self._forgotten:
+            self._wake()  # nobody else may come to do it
+        else:
+            self._work.clear()
+            self._idle.set()
         self.is_open, self.why_closed = True, ""
         self.on_change()
-        self.on_acks([*committed.values()], self)
+        self.on_acks(waiting, self)
         return snapshot
 
     async def run(self) -> None:
@@ -141,8 +149,8 @@ class ShardPump:
         self._flying_puts, self._puts = self._puts, {}
         for key, value in self._flying_puts.items():
             self.shard.put(key, value)
-        forgotten, self._forgotten = self._forgotten, []
-        self.shard.forget(forgotten)
+        self._flying_forgotten, self._forgotten = self._forgotten, []
+        self.shard.forget(self._flying_forgotten)
         self._flying_number, unit, self._acks = self.shard.take_unit(int(time.time()))
         started = time.monotonic()
         try:
@@ -169,6 +177,7 @@ class ShardPump:
     def _settle(self) -> None:
         """The unit is in Kafka: now, and only now, its verdicts may be told."""
         flying, self._flying, self._flying_puts = self._flying, [], {}
+        self._flying_forgotten = []
         told: Counter[tuple[str, int]] = Counter()
         for submission in flying:
             self.pending -= len(submission.messages)
@@ -191,7 +200,7 @@ class Intake:
             pump.on_change = self.look
 
     def submit(self, messages: Sequence[Message], via: Guid, on_decided: OnDecided) -> None:
-        """`via` handed them to us. `on_decided` gets the verdicts in the order of the messages, after the commit."""
+        """`via` handed them to us; `on_decided` gets the verdicts, in order, after the commit."""
         pumps = self._pumps
         count = len(pumps)
         first = shard_of(messages[0].source, count)
@@ -217,6 +226,7 @@ class Intake:
         for shard, positions in parts.items():
             self._pumps[shard].submit(
                 [messages[i] for i in positions],
+                via,
                 lambda decided, positions=positions: collect(positions, decided),  # type: ignore[misc]
             )
 

@@ -28,9 +28,8 @@ class MemoryLog:
         self.audit += unit.audit
         self.seen |= unit.seen
         for key, value in unit.state.items():
-            if value is None:
-                self.state.pop(key, None)
-            else:
+            self.state.pop(key, None)  # in the order they were last written
+            if value is not None:
                 self.state[key] = value
         self.units += 1
 

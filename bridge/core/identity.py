@@ -1,4 +1,4 @@
-"""Who we are, and the numbers of the messages that we make ourselves. DM-1"""
+"""Who we are, whom we know, and the numbers of the messages that we make ourselves. DM-1"""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from bridge.model.guid import Guid
 
 IDENTITY_KEY: Final = "identity"
 ORDINALS_KEY: Final = "ordinals"
+PEER: Final = "peer/"
 BLOCK: Final = 1 << 18  # half of it covers the acks of any one unit
 _MASK: Final = 0xFFFFFFFF  # an ordinal is 32 bits and may wrap (data-model.md 2.13)
 
@@ -27,6 +28,23 @@ def known_identity(kept: dict[str, bytes]) -> Guid | None:
 
 def identity_entry(local: Guid) -> bytes:
     return msgspec.json.encode(Identity(str(local)))
+
+
+class Peer(msgspec.Struct, frozen=True):
+    host: str
+
+
+def known_peers(kept: dict[str, bytes]) -> dict[str, str]:
+    """GUID -> the address that queue manager was last seen at."""
+    return {
+        key.removeprefix(PEER): msgspec.json.decode(value, type=Peer).host
+        for key, value in kept.items()
+        if key.startswith(PEER)
+    }
+
+
+def peer_entry(host: str) -> bytes:
+    return msgspec.json.encode(Peer(host))
 
 
 class Ordinals:

@@ -2,7 +2,7 @@
 
 import select
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager
 
 from tests.outside.rawmsmq import Message
 from tests.outside.rawsender import Address, HungUpError, RawSender, soon
@@ -58,13 +58,13 @@ class Fleet:
             if not sender.open and (sender.table or sender.unsent):
                 self._reopen(sender)
         for sender in self._open():
-            with self._may_hang_up(sender):
+            with _cut_off(sender):
                 self._fill_window(sender)
             yield
         sockets = {sender.sock: sender for sender in self._open()}
         for ready in select.select(list(sockets), [], [], 0.05)[0]:
             sender = sockets[ready]
-            with self._may_hang_up(sender):
+            with _cut_off(sender):
                 sender.read_packet(soon(10))
                 while sender.buffer:
                     sender.read_packet(soon(10))
@@ -85,24 +85,15 @@ class Fleet:
             return
         self._sent_before += sender.sent
         sender.sent = 0
-        try:
+        with _cut_off(sender):
             sender.resume(address)
-        except (HungUpError, OSError):
-            _cut(sender)
-
-    def _may_hang_up(self, sender: RawSender) -> "_MayHangUp":
-        return _MayHangUp(sender)
 
 
-class _MayHangUp(suppress):
-    def __init__(self, sender: RawSender) -> None:
-        super().__init__(HungUpError)
-        self._sender = sender
-
-    def __exit__(self, kind: object, error: object, trace: object) -> bool:
-        raise NotImplementedError
-
-
-def _cut(sender: RawSender) -> None:
-    sender.open = False
-    sender.close()
+@contextmanager
+def _cut_off(sender: RawSender) -> Iterator[None]:
+    """The bridge may hang up; what the sender keeps goes over its next session."""
+    try:
+        yield
+    except (HungUpError, OSError):
+        sender.open = False
+        sender.close()

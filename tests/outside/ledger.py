@@ -59,8 +59,7 @@ class Load:
         self._numbers = 0
 
     def make(self, count: int) -> list[Message]:
-        made = [self._next() for _ in range(count)]
-        return made
+        return [self._next() for _ in range(count)]
 
     def _next(self) -> Message:
         number = len(self.messages) + 1

@@ -1,18 +1,26 @@
-"""MSMQ sessions on TCP 1801."""
+"""MSMQ sessions on TCP 1801, those that peers open and those that we open to them."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Final
 
+from bridge.adapters.courier import Courier
 from bridge.adapters.intake import Intake
 from bridge.adapters.net.connection import Connection
 from bridge.adapters.telemetry import Telemetry
+from bridge.config import Address
 from bridge.core.identity import Ordinals
 from bridge.model.errors import ConfigError
 from bridge.model.guid import Guid
-from bridge.protocol.binary.handshake import AcceptorHandshake
-from bridge.protocol.binary.session import Session, SessionSettings
+from bridge.protocol.binary.handshake import AcceptorHandshake, InitiatorHandshake
+from bridge.protocol.binary.session import Session, SessionSettings, SessionState
 from bridge.protocol.events import Instant
+
+_log = logging.getLogger(__name__)
+CONNECT_S: Final = 10.0
 
 
 class BinaryServer:
@@ -30,6 +38,7 @@ class BinaryServer:
         self._telemetry = telemetry
         self._settings = settings or SessionSettings()
         self.connections: set[Connection] = set()
+        self.courier: Courier | None = None
         self._server: asyncio.Server | None = None
 
     async def start(self, host: str, port: int) -> str:
@@ -37,7 +46,7 @@ class BinaryServer:
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
-                lambda: Connection(self._accept, self._intake, self._telemetry, self.connections),
+                lambda: Connection(self._accept, self._intake, self._telemetry, self),
                 host,
                 port,
                 backlog=1024,
@@ -51,15 +60,77 @@ class BinaryServer:
         bound = self._server.sockets[0].getsockname()
         return f"{bound[0]}:{bound[1]}"
 
+    async def dial(self, address: Address, remote: Guid) -> Connection:
+        """Open a session of our own; a null `remote` takes whoever answers (QB-24)."""
+
+        def initiate(peer: str, now: Instant) -> Session:
+            settings = self._settings
+            handshake = InitiatorHandshake(
+                self._local, remote, settings.window, int(settings.ack_timeout * 1000)
+            )
+            return self._session(handshake, peer, now)
+
+        loop = asyncio.get_running_loop()
+        _, connection = await asyncio.wait_for(
+            loop.create_connection(
+                lambda: Connection(initiate, self._intake, self._telemetry, self, address),
+                address.host,
+                address.port,
+            ),
+            CONNECT_S,
+        )
+        return connection
+
     def _accept(self, peer: str, now: Instant) -> Session:
+        return self._session(AcceptorHandshake(self._local, self._settings.window), peer, now)
+
+    def _session(
+        self, handshake: AcceptorHandshake | InitiatorHandshake, peer: str, now: Instant
+    ) -> Session:
         return Session(
-            AcceptorHandshake(self._local, self._settings.window),
+            handshake,
             local=self._local,
             peer=peer,
             ordinals=self._ordinals,
             now=now,
             settings=self._settings,
         )
+
+    # -- what a connection tells its owner --------------------------------------------------
+
+    def made(self, connection: Connection) -> None:
+        self.connections.add(connection)
+
+    def opened(self, connection: Connection) -> None:
+        for guid, addresses in self.clones().items():
+            if guid == str(connection.session.remote):
+                self._telemetry.refusal("cloned-guid")
+                _log.error(
+                    "queue manager %s has sessions from %s at once: a cloned machine; "
+                    "give each its own GUID",
+                    guid,
+                    " and ".join(addresses),
+                )
+        if self.courier is not None:
+            self.courier.opened(connection)
+
+    def delivered(self, connection: Connection, tokens: Sequence[int]) -> None:
+        if self.courier is not None:
+            self.courier.delivered(connection, tokens)
+
+    def lost(self, connection: Connection) -> None:
+        self.connections.discard(connection)
+        if self.courier is not None:
+            self.courier.closed(connection)
+
+    def clones(self) -> dict[str, list[str]]:
+        """GUIDs that have sessions open from more than one address (design D4)."""
+        seen: dict[str, set[str]] = {}
+        for connection in self.connections:
+            session = connection.session
+            if session.state is SessionState.OPEN and not connection.initiated:
+                seen.setdefault(str(session.remote), set()).add(session.peer)
+        return {guid: sorted(peers) for guid, peers in seen.items() if len(peers) > 1}
 
     def jam(self, jammed: bool) -> None:
         for connection in list(self.connections):

@@ -6,10 +6,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import assert_never, cast
+from typing import Protocol, assert_never, cast
 
 from bridge.adapters.intake import Intake
 from bridge.adapters.telemetry import Telemetry
+from bridge.config import Address
 from bridge.model.verdict import Verdict
 from bridge.protocol.binary.session import Session, SessionState
 from bridge.protocol.commands import (
@@ -31,8 +32,18 @@ from bridge.protocol.events import (
     PeerClosed,
     Tick,
 )
+from bridge.wire.binary.packet import UserMessage
 
 _log = logging.getLogger(__name__)
+
+
+class Owner(Protocol):
+    """Who keeps the connections and has something to send on them."""
+
+    def made(self, connection: Connection) -> None: ...
+    def opened(self, connection: Connection) -> None: ...
+    def delivered(self, connection: Connection, tokens: Sequence[int]) -> None: ...
+    def lost(self, connection: Connection) -> None: ...
 
 
 def now() -> Instant:
@@ -47,12 +58,14 @@ class Connection(asyncio.Protocol):
         make_session: Callable[[str, Instant], Session],
         intake: Intake,
         telemetry: Telemetry,
-        connections: set[Connection],
+        owner: Owner,
+        dialed: Address | None = None,
     ) -> None:
         self._make_session = make_session
         self._intake = intake
         self._telemetry = telemetry
-        self._connections = connections
+        self._owner = owner
+        self.dialed = dialed  # where we connected to; None if the peer did
         self._timer: asyncio.TimerHandle | None = None
         self._wakeup: float | None = None
         self._peer_is_slow = False
@@ -68,9 +81,11 @@ class Connection(asyncio.Protocol):
         self.name = f"{peer[0]}:{peer[1]}"
         self.opened = time.time()
         self.session = self._make_session(peer[0], now())
-        self._connections.add(self)
+        self._owner.made(self)
         self._telemetry.session_opened()
         self._throttle()
+        if self.dialed is not None:
+            self._execute(self.session.open(now()))
         self._arm_timer()
 
     def data_received(self, data: bytes) -> None:
@@ -79,7 +94,7 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - a reset hangs up too
         self._apply(PeerClosed())
-        self._connections.discard(self)
+        self._owner.lost(self)
         if self._timer is not None:
             self._timer.cancel()
 
@@ -100,6 +115,15 @@ class Connection(asyncio.Protocol):
 
     def hang_up(self, reason: str) -> None:
         self._execute(self.session.close(reason))
+
+    def deliver(self, packets: list[tuple[UserMessage, int]]) -> None:
+        """Messages of our own; the owner hears which were taken."""
+        self._execute(self.session.deliver(packets, now()))
+        self._arm_timer()
+
+    @property
+    def initiated(self) -> bool:
+        return self.dialed is not None
 
     # -- events and commands ----------------------------------------------------------------
 
@@ -124,8 +148,11 @@ class Connection(asyncio.Protocol):
                     self._on_close(command)
                 case Opened():
                     _log.info("%s: session with %s is open", self.name, command.remote)
-                case Delivered() | OrderAcked() | FinalAcked():
-                    pass  # an acceptor has nothing under way that waits for these
+                    self._owner.opened(self)
+                case Delivered():
+                    self._owner.delivered(self, command.tokens)
+                case OrderAcked() | FinalAcked():
+                    pass  # we send nothing transactional
                 case _:
                     assert_never(command)
 
@@ -135,7 +162,7 @@ class Connection(asyncio.Protocol):
         def on_decided(verdicts: Sequence[Verdict]) -> None:
             self._apply(Decided(batch, verdicts))
 
-        self._intake.submit(command.messages, on_decided)
+        self._intake.submit(command.messages, self.session.remote, on_decided)
 
     def _on_close(self, command: Close) -> None:
         self._telemetry.session_closed(command.reason)

@@ -108,7 +108,5 @@ def to_order_queue(
             delivery=delivery,
             destination=queue,
         ),
-        properties=PropertiesHeader(
-            label=ORDER_ACK_LABEL, message_class=message_class, body=body
-        ),
+        properties=PropertiesHeader(label=ORDER_ACK_LABEL, message_class=message_class, body=body),
     )

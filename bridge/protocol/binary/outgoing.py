@@ -140,6 +140,7 @@ class Outgoing:
         for entry in self._table.values():
             entry.session_acked = False
         self._unsent = deque(self._table.values())
+        self._timers.stop(_Timer.RESEND)  # it starts with what is sent now
         return self._session.open(now)
 
     def handle(self, event: Event, now: Instant) -> list[Command]:
@@ -167,7 +168,8 @@ class Outgoing:
                 batch.append((self._packet(entry), entry.token))
         if not batch:
             return []
-        self._timers.start_if_idle(_Timer.RESEND, now.mono + self._patience)
+        if any(packet.transaction is not None for packet, _ in batch):
+            self._timers.start_if_idle(_Timer.RESEND, now.mono + self._patience)
         return list(self._digest(session.deliver(batch, now), now))
 
     # -- inside -----------------------------------------------------------------------------
@@ -212,13 +214,15 @@ class Outgoing:
     def _order_acked(self, cursor: Cursor, now: Instant) -> None:
         if cursor.sequence_id != self._sequence_id:  # QB-98
             return
-        for entry in list(self._table.values()):
-            if entry.number and entry.number <= cursor.number:
-                entry.order_acked = True
-                self._finish(entry)
-        self._resends = 0
+        fresh = [e for e in self._table.values() if not e.order_acked and e.number <= cursor.number]
+        if not fresh:
+            return
+        for entry in fresh:
+            entry.order_acked = True
+            self._finish(entry)
+        self._resends = 0  # on progress only. CONFLICT-11
         self._timers.stop(_Timer.RESEND)
-        if any(e.number and e.sent for e in self._table.values()):
+        if any(e.sent and not e.order_acked for e in self._table.values()):
             self._timers.start(_Timer.RESEND, now.mono + self._patience)
 
     def _finish(self, entry: _Entry) -> None:
@@ -231,8 +235,9 @@ class Outgoing:
 
     def _resend(self, now: Instant) -> None:
         """No order ack came: all of them again, in order, on the same session. QB-97"""
-        again = [e for e in self._table.values() if e.sent and not e.order_acked]
+        unsent = {entry.token for entry in self._unsent}
+        self._unsent = deque(
+            e for e in self._table.values() if not e.order_acked or e.token in unsent
+        )
         self._resends += 1
-        self._unsent.extendleft(reversed(again))
-        if again:
-            self._timers.start(_Timer.RESEND, now.mono + self._patience)
+        self._timers.start(_Timer.RESEND, now.mono + self._patience)

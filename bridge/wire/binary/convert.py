@@ -201,20 +201,21 @@ def packet_from_message(message: Message) -> UserMessage:
             final_ack=tx.final_ack,
             connector_qm=tx.connector_qm,
         )
+    manager = _manager(message)
     return UserMessage(
         base=BaseHeader(priority=message.priority, time_to_reach_queue=message.time_to_reach_queue),
         user=UserHeader(
             source=message.source,
-            queue_manager=message.destination_qm,
+            queue_manager=manager,
             time_to_be_received=message.time_to_be_received,
             sent_time=message.sent_time,
             message_id=message.ordinal,
             delivery=message.delivery,
             journal=message.journal,
             hop_count=message.hops,
-            destination=_reference(message.destination, message, destination=True),
-            admin=_reference(message.admin_queue, message),
-            response=_reference(message.response_queue, message),
+            destination=_reference(message.destination, message.source, manager),
+            admin=_reference(message.admin_queue, message.source, manager),
+            response=_reference(message.response_queue, message.source, manager),
             connector_type=message.connector,
         ),
         transaction=transaction,
@@ -234,7 +235,15 @@ def packet_from_message(message: Message) -> UserMessage:
     )
 
 
-def _reference(name: str, message: Message, *, destination: bool = False) -> QueueRef:
+def _manager(message: Message) -> Guid:
+    """A private destination names its queue manager, and a packet has one place for it."""
+    kind, _, rest = message.destination.partition("=")
+    if kind.upper() != "PRIVATE":
+        return message.destination_qm
+    return Guid.parse(rest.partition("\\")[0])
+
+
+def _reference(name: str, source: Guid, manager: Guid) -> QueueRef:
     """The shortest code that says where a queue is. MS-MQMQ 2.2.19.2"""
     kind, _, rest = name.partition("=")
     match kind.upper():
@@ -247,9 +256,9 @@ def _reference(name: str, message: Message, *, destination: bool = False) -> Que
         case "PRIVATE":
             text, _, digits = rest.partition("\\")
             owner, number = Guid.parse(text), int(digits, 16)
-            if destination or owner == message.destination_qm:
+            if owner == manager:
                 return QueueRef(code=user.PRIVATE_AT_DESTINATION, number=number)
-            if owner == message.source:
+            if owner == source:
                 return QueueRef(code=user.PRIVATE_AT_SOURCE, number=number)
             return QueueRef(code=user.PRIVATE, guid=owner, number=number)
         case _:

@@ -211,5 +211,3 @@ def closed(commands: Sequence[Command]) -> str:
     (close,) = only(Close, commands)
     assert commands[-1] is close
     return close.reason
-
-

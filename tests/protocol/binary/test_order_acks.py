@@ -22,7 +22,9 @@ def due(order_acks: OrderAcks, now: float) -> list[Cursor]:
     return [stream.cursor for stream in order_acks.due(now)]
 
 
-def packed(message: Message, cursor: Cursor, *, peer: str = "192.0.2.10", ordinal: int = 1) -> bytes:
+def packed(
+    message: Message, cursor: Cursor, *, peer: str = "192.0.2.10", ordinal: int = 1
+) -> bytes:
     order_acks = OrderAcks(0.0)
     order_acks.schedule(message, cursor, 0.0)
     (stream,) = order_acks.due(0.5)

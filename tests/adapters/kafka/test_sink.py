@@ -1,0 +1,413 @@
+"""The sink on a real broker: its contract, and what happens when the broker does not keep up."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from bridge.adapters.intake import ShardPump
+from bridge.adapters.kafka import reader
+from bridge.adapters.kafka import sink as module
+from bridge.adapters.kafka.embedded import EmbeddedKafka
+from bridge.adapters.kafka.sink import KafkaShardSink, OwnershipLost
+from bridge.adapters.kafka.topics import OwnTopics, ensure_topics
+from bridge.adapters.telemetry import Telemetry
+from bridge.core.ports import Record, Snapshot, Unit
+from bridge.model.errors import SinkUnavailable
+from tests.adapters.sink_contract import PARTITIONS, Cluster, SinkContract, own_state, record, unit
+from tests.core.messages import shard, step
+from tests.support.kafka import create_topic, read_topic, transactional_producer, unique
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.kafka
+MIB = 1 << 20
+SHARDS = 24
+
+
+class KafkaCluster:
+    """One shard of our topics and a data topic."""
+
+    def __init__(self, broker: EmbeddedKafka, own: OwnTopics, shard: int) -> None:
+        self.bootstrap, self.own, self.shard = broker.bootstrap_servers, own, shard
+        self.topic = create_topic(
+            self.bootstrap, unique("data"), PARTITIONS, max_message_bytes=str(8 * MIB)
+        )
+        self.rejects_topic = own.rejects
+
+    def sink(self) -> KafkaShardSink:
+        return KafkaShardSink({"bootstrap.servers": self.bootstrap}, self.own, self.shard)
+
+    def records(self) -> list[Record]:
+        return self._read(self.topic)
+
+    def rejects(self) -> list[Record]:
+        return [r for r in self._read(self.own.rejects) if r.partition == self.shard]
+
+    def audit(self) -> list[bytes]:
+        return [r.value for r in self._read(self.own.audit) if r.partition == self.shard]
+
+    def _read(self, topic: str) -> list[Record]:
+        return [
+            Record(
+                topic=topic,
+                value=message.value() or b"",
+                key=message.key(),
+                headers=dict(message.headers() or []),  # type: ignore[arg-type]
+                partition=message.partition(),
+                timestamp_ms=message.timestamp()[1],
+            )
+            for message in read_topic(self.bootstrap, topic)
+        ]
+
+
+numbers = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def own(kafka: EmbeddedKafka) -> OwnTopics:
+    made = OwnTopics(unique("own"))
+    ensure_topics({"bootstrap.servers": kafka.bootstrap_servers}, made, SHARDS, [])
+    return made
+
+
+@pytest.fixture
+def shared(kafka: EmbeddedKafka, own: OwnTopics) -> KafkaCluster:
+    """A shard that no other test uses."""
+    return KafkaCluster(kafka, own, next(numbers))
+
+
+@pytest.fixture
+def doomed(mortal: EmbeddedKafka) -> KafkaCluster:
+    """On the broker that may be killed."""
+    made = OwnTopics(unique("own"))
+    ensure_topics({"bootstrap.servers": mortal.bootstrap_servers}, made, 1, [])
+    return KafkaCluster(mortal, made, 0)
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SETTLE_S", 0.0)
+
+
+def play(scene: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(scene, 60))
+
+
+class TestKafkaShardSink(SinkContract):
+    @pytest.fixture
+    def cluster(self, shared: KafkaCluster) -> Cluster:
+        return shared
+
+
+# -- one transaction ------------------------------------------------------------------------
+
+
+def test_a_record_without_a_partition_goes_where_its_key_says(shared: KafkaCluster) -> None:
+    async def scene() -> None:
+        sink = shared.sink()
+        await sink.open()
+        same = [Record(topic=shared.topic, value=b"%d" % n, key=b"same") for n in range(5)]
+        await sink.publish(Unit(records=same))
+        await sink.close()
+
+    before = int(time.time() * 1000)
+    play(scene())
+    found = shared.records()
+    assert [r.value for r in found] == [b"%d" % n for n in range(5)]
+    assert len({r.partition for r in found}) == 1
+    assert all(r.timestamp_ms >= before - 1000 for r in found)  # 0 means now
+
+
+def test_the_largest_message(shared: KafkaCluster) -> None:
+    """Packet limit 4 MiB: a body, or headers that come twice (`msmq.wire`)."""
+    body = bytes(range(256)) * (4 * MIB // 256)
+    header = bytes(4 * MIB - 4096)
+
+    async def scene() -> None:
+        sink = shared.sink()
+        await sink.open()
+        whole = Record(topic=shared.topic, value=body, partition=0, timestamp_ms=1)
+        headers = {"msmq.extension": header, "msmq.wire": header}
+        twice = Record(topic=shared.topic, value=b"", headers=headers, partition=1, timestamp_ms=1)
+        await sink.publish(Unit(records=[whole, twice], rejects=[whole]))
+        await sink.close()
+
+    play(scene())
+    first, second = shared.records()
+    assert first.value == body
+    assert second.headers == {"msmq.extension": header, "msmq.wire": header}
+    assert shared.rejects()[0].value == body
+
+
+def test_a_record_that_is_too_large_spoils_its_whole_unit(shared: KafkaCluster) -> None:
+    async def scene() -> None:
+        sink = shared.sink()
+        await sink.open()
+        large = unit(shared, 1)
+        large.records.append(record(shared, bytes(9 * MIB)))
+        with pytest.raises(SinkUnavailable):
+            await sink.publish(large)
+        snapshot = await sink.open()
+        assert own_state(snapshot.state) == {}
+        await sink.publish(unit(shared, 2))
+        await sink.close()
+
+    play(scene())
+    assert [r.value for r in shared.records()] == [b"2"]
+
+
+def test_a_unit_of_many_records_is_one_transaction(shared: KafkaCluster) -> None:
+    async def scene() -> None:
+        sink = shared.sink()
+        await sink.open()
+        await sink.publish(
+            Unit(records=[record(shared, b"%d" % n, n % PARTITIONS) for n in range(20_000)])
+        )
+        await sink.close()
+
+    play(scene())
+    assert len(shared.records()) == 20_000
+
+
+# -- owners ---------------------------------------------------------------------------------
+
+
+def test_an_owner_that_was_replaced_gives_up(shared: KafkaCluster) -> None:  # design D2
+    async def scene() -> None:
+        old, new = shared.sink(), shared.sink()
+        await old.open()
+        await new.open()
+        with pytest.raises(SinkUnavailable):
+            await old.publish(unit(shared, 1))
+        with pytest.raises(OwnershipLost) as caught:
+            await old.open()
+        assert "\n" not in str(caught.value)
+        assert shared.own.prefix in str(caught.value)
+        await new.publish(unit(shared, 2))  # nobody fenced it meanwhile
+        await old.close()
+        await new.close()
+
+    play(scene())
+    assert [r.value for r in shared.records()] == [b"2"]
+
+
+def test_an_owner_that_was_replaced_while_it_was_cut_off_gives_up(shared: KafkaCluster) -> None:
+    """It was not fenced, it heard nothing at all. It must not take the other one's unit numbers
+    for its own: it would acknowledge messages that are nowhere."""
+
+    async def scene() -> None:
+        old, new = shared.sink(), shared.sink()
+        await old.open()
+        await new.open()
+        await new.publish(unit(shared, 7))
+        with pytest.raises(OwnershipLost):
+            await old.open()
+        with pytest.raises(SinkUnavailable):
+            await old.publish(unit(shared, 8))
+        # The rightful owner comes back, at worst after one failure.
+        with pytest.raises(SinkUnavailable):
+            await new.publish(unit(shared, 9))
+        snapshot = await new.open()
+        assert own_state(snapshot.state)["unit"] == b"7"
+        await new.publish(unit(shared, 9))
+        await old.close()
+        await new.close()
+
+    play(scene())
+    assert [r.value for r in shared.records()] == [b"7", b"9"]
+
+
+def test_a_pump_does_not_acknowledge_what_another_owner_committed(shared: KafkaCluster) -> None:
+    async def scene() -> None:
+        old, new = shared.sink(), shared.sink()
+        pump = ShardPump(shard(), old, Telemetry())
+        told: list[object] = []
+        await pump.open()
+        await new.open()
+        await new.publish(Unit(state={"unit": b"100"}))
+        pump.submit([step(1)], told.append)
+        with pytest.raises(OwnershipLost):
+            await pump.run()
+        assert told == []
+        await pump.close()
+        await new.close()
+
+    play(scene())
+
+
+def test_a_fenced_owner_whose_successor_died_early_goes_on(shared: KafkaCluster) -> None:
+    """The other one only initialised its transactions and never claimed the shard."""
+
+    async def scene() -> None:
+        sink = shared.sink()
+        await sink.open()
+        await sink.publish(unit(shared, 1))
+        transactional_producer(shared.bootstrap, f"{shared.own.prefix}.shard-{shared.shard}")
+        with pytest.raises(SinkUnavailable):
+            await sink.publish(unit(shared, 2))
+        snapshot = await sink.open()
+        assert own_state(snapshot.state)["unit"] == b"1"
+        await sink.publish(unit(shared, 3))
+        await sink.close()
+
+    play(scene())
+    assert [r.value for r in shared.records()] == [b"1", b"3"]
+
+
+def test_being_fenced_is_not_forgotten_by_another_failure(
+    shared: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scene() -> None:
+        old, new = shared.sink(), shared.sink()
+        await old.open()
+        await new.open()
+        with pytest.raises(SinkUnavailable):
+            await old.publish(unit(shared, 1))
+        with monkeypatch.context() as away:
+            away.setattr(reader, "CALL_TIMEOUT_S", 0.001)  # the question is not answered
+            with pytest.raises(SinkUnavailable):
+                await old.open()
+        with pytest.raises(OwnershipLost):
+            await old.open()
+        await new.publish(unit(shared, 2))  # nobody fenced it meanwhile
+        await old.close()
+        await new.close()
+
+    play(scene())
+
+
+# -- what hangs and what is missing ---------------------------------------------------------
+
+
+def test_a_hanging_transaction_of_somebody_else_is_told(
+    shared: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:  # section 6, condition 2
+    monkeypatch.setattr(reader, "STUCK_AFTER_S", 0.5)
+
+    async def scene() -> None:
+        stranger = transactional_producer(shared.bootstrap, unique("stranger"))
+        stranger.begin_transaction()
+        stranger.produce(shared.own.state, b"x", "x", partition=shared.shard)
+        stranger.flush(30)
+        sink = shared.sink()
+        with pytest.raises(SinkUnavailable, match="find it with kafka-transactions.sh") as caught:
+            await sink.open()
+        assert "\n" not in str(caught.value)
+        with pytest.raises(SinkUnavailable):  # it did not open, so it takes nothing
+            await sink.publish(unit(shared, 1))
+        stranger.abort_transaction(30)
+        snapshot = await sink.open()
+        assert own_state(snapshot.state) == {}
+        await sink.close()
+
+    play(scene())
+    assert shared.records() == []
+
+
+def test_a_topic_that_was_deleted_fails_in_time(
+    shared: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "CALL_TIMEOUT_S", 2.0)
+
+    async def scene() -> None:
+        sink = shared.sink()
+        await sink.open()
+        await sink.publish(unit(shared, 1))
+        admin = AdminClient({"bootstrap.servers": shared.bootstrap})
+        admin.delete_topics([shared.topic])[shared.topic].result(30)
+        eventually(lambda: admin.list_topics(shared.topic, timeout=10).topics[shared.topic].error)
+        started = time.monotonic()
+        with pytest.raises(SinkUnavailable):
+            await sink.publish(unit(shared, 2))
+        assert time.monotonic() - started < 10
+        snapshot = await sink.open()
+        assert own_state(snapshot.state)["unit"] == b"1"  # nothing of the unit was committed
+        assert list(snapshot.seen) == [b"1"]
+        await sink.publish(Unit(state={"unit": b"3"}))  # the shard itself is well
+        await sink.close()
+
+    play(scene())
+
+
+def test_no_broker_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CALL_TIMEOUT_S", 0.5)
+
+    async def scene() -> None:
+        sink = KafkaShardSink({"bootstrap.servers": "127.0.0.1:1"}, OwnTopics("own"), 0)
+        for _ in range(2):
+            with pytest.raises(SinkUnavailable, match="^Kafka: shard 0: taking over the shard: "):
+                await sink.open()
+        await sink.close()
+
+    play(scene())
+
+
+# -- a broker that dies ---------------------------------------------------------------------
+
+
+def test_a_broker_that_is_killed_between_units(
+    mortal: EmbeddedKafka, doomed: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:  # design D3
+    async def scene() -> None:
+        sink = doomed.sink()
+        await sink.open()
+        await sink.publish(unit(doomed, 1))
+        mortal.kill()
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "CALL_TIMEOUT_S", 2.0)
+            started = time.monotonic()
+            with pytest.raises(SinkUnavailable):
+                await sink.publish(unit(doomed, 2))
+            with pytest.raises(SinkUnavailable):
+                await sink.open()
+            assert time.monotonic() - started < 15
+        mortal.start()
+        snapshot = await _open(sink)
+        assert own_state(snapshot.state) == {"unit": b"1", "state-1": b"1"}
+        assert list(snapshot.seen) == [b"1"]
+        await sink.publish(unit(doomed, 3))
+        await sink.close()
+
+    play(scene())
+    assert [r.value for r in doomed.records()] == [b"1", b"3"]
+    assert doomed.audit() == [b"1", b"3"]
+
+
+def test_a_broker_that_falls_silent_in_a_commit(
+    mortal: EmbeddedKafka, doomed: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can tell whether it was committed; what is read back and what readers see agree."""
+
+    async def scene() -> None:
+        sink = doomed.sink()
+        await sink.open()
+        for number in range(1, 4):
+            with monkeypatch.context() as patch:
+                patch.setattr(module, "CALL_TIMEOUT_S", 0.3)
+                publishing = asyncio.create_task(sink.publish(unit(doomed, number)))
+                await asyncio.sleep(number * 0.005)
+                mortal.suspend()
+                outcome = (await asyncio.gather(publishing, return_exceptions=True))[0]
+                mortal.resume()
+            assert outcome is None or isinstance(outcome, SinkUnavailable)
+            state = own_state((await _open(sink)).state)
+            values = [r.value for r in doomed.records()]
+            assert (b"%d" % number in values) == (state.get("unit") == b"%d" % number)
+            assert outcome is not None or state["unit"] == b"%d" % number
+            assert doomed.audit() == values
+        await sink.close()
+
+    play(scene())
+
+
+async def _open(sink: KafkaShardSink) -> Snapshot:
+    """As the pump does: again until it works."""
+    while True:
+        try:
+            return await sink.open()
+        except SinkUnavailable:
+            await asyncio.sleep(0.1)

@@ -1,0 +1,129 @@
+"""Topics of our own are made right or refused: design 3.4, section 6 (d)."""
+
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource
+
+from bridge.adapters.kafka import topics as module
+from bridge.adapters.kafka.client import MAX_MESSAGE_BYTES
+from bridge.adapters.kafka.embedded import EmbeddedKafka
+from bridge.adapters.kafka.topics import OwnTopics, TopicFacts, ensure_topics
+from bridge.model.errors import ConfigError, SinkUnavailable
+from tests.support.kafka import create_topic, unique
+
+pytestmark = pytest.mark.kafka
+LARGE = {"max_message_bytes": str(MAX_MESSAGE_BYTES)}
+HOUR_MS = 3_600_000
+
+
+def ensure(
+    kafka: EmbeddedKafka, own: OwnTopics, *mapped: str, shards: int = 2
+) -> dict[str, TopicFacts]:
+    return ensure_topics({"bootstrap.servers": kafka.bootstrap_servers}, own, shards, mapped)
+
+
+def config_of(kafka: EmbeddedKafka, topic: str) -> dict[str, str]:
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    found = admin.describe_configs([resource])[resource].result(30)
+    return {name: str(entry.value) for name, entry in found.items()}
+
+
+def test_the_names() -> None:  # design 3.4
+    own = OwnTopics("_msmq-bridge")
+    assert (own.state, own.seen, own.audit, own.rejects) == (
+        "_msmq-bridge.state",
+        "_msmq-bridge.seen",
+        "_msmq-bridge.audit",
+        "_msmq-bridge.rejects",
+    )
+
+
+def test_what_is_missing_is_made(kafka: EmbeddedKafka) -> None:
+    own, orders = OwnTopics(unique("own")), unique("orders")
+    facts = ensure(kafka, own, orders, shards=3)
+    assert set(facts) == {own.state, own.seen, own.audit, own.rejects, orders}
+    for name in (own.state, own.seen, own.audit, own.rejects):
+        assert facts[name] == TopicFacts(3, MAX_MESSAGE_BYTES)
+    assert facts[orders] == TopicFacts(4, MAX_MESSAGE_BYTES)  # the broker's own number
+    assert config_of(kafka, own.state)["cleanup.policy"] == "compact"
+    seen = config_of(kafka, own.seen)
+    assert set(seen["cleanup.policy"].split(",")) == {"compact", "delete"}
+    assert int(seen["retention.ms"]) >= HOUR_MS  # section 6: compact+delete >= 1 h
+    assert config_of(kafka, own.audit)["cleanup.policy"] == "delete"
+    assert config_of(kafka, own.rejects)["cleanup.policy"] == "delete"
+
+
+def test_a_second_call_finds_everything(kafka: EmbeddedKafka) -> None:
+    own, orders = OwnTopics(unique("own")), unique("orders")
+    first = ensure(kafka, own, orders)
+    assert ensure(kafka, own, orders) == first
+    assert ensure(kafka, own, orders, orders) == first
+
+
+def test_the_state_topic_says_how_many_shards_there_are(kafka: EmbeddedKafka) -> None:
+    own = OwnTopics(unique("own"))
+    ensure(kafka, own, shards=3)
+    assert ensure(kafka, own, shards=8)[own.state].partitions == 3  # never split a stream
+
+
+def test_a_topic_of_the_user_keeps_its_settings(kafka: EmbeddedKafka) -> None:
+    small = create_topic(kafka.bootstrap_servers, unique("small"), 7, max_message_bytes="1000")
+    large = create_topic(kafka.bootstrap_servers, unique("large"), 2, max_message_bytes="99999999")
+    facts = ensure(kafka, OwnTopics(unique("own")), small, large)
+    assert facts[small] == TopicFacts(7, 1000)
+    # Not what the topic takes but what our producer sends: admission relies on it.
+    assert facts[large] == TopicFacts(2, MAX_MESSAGE_BYTES)
+
+
+@pytest.mark.parametrize(
+    ("topic", "partitions", "config", "told"),
+    [
+        ("state", 2, {"cleanup_policy": "delete", **LARGE}, "cleanup.policy is delete"),
+        ("state", 2, {"cleanup_policy": "compact,delete", **LARGE}, "cleanup.policy is"),
+        ("seen", 2, {"cleanup_policy": "compact", **LARGE}, "cleanup.policy is compact"),
+        ("seen", 2, {"cleanup_policy": "delete", **LARGE}, "cleanup.policy is delete"),
+        ("audit", 2, {"cleanup_policy": "compact", **LARGE}, "cleanup.policy is compact"),
+        ("rejects", 2, {"cleanup_policy": "compact", **LARGE}, "cleanup.policy is compact"),
+        ("state", 2, {"cleanup_policy": "compact", "max_message_bytes": "1048588"}, "bytes is 1048588"),
+        ("rejects", 2, {"max_message_bytes": "1048588"}, "max.message.bytes is 1048588"),
+        ("seen", 3, {"cleanup_policy": "compact,delete", **LARGE}, "has 3 partitions and"),
+        ("audit", 1, LARGE, "has 1 partitions and"),
+        (
+            "seen",
+            2,
+            {"cleanup_policy": "delete,compact", "retention_ms": str(HOUR_MS - 1), **LARGE},
+            "retention.ms is 3599999",
+        ),
+    ],
+)  # fmt: skip
+def test_a_wrong_setting_stops_the_start(
+    kafka: EmbeddedKafka, topic: str, partitions: int, config: dict[str, str], told: str
+) -> None:  # section 6 (d): losing the state topic loses exactly-once
+    own = OwnTopics(unique("own"))
+    wrong: str = getattr(own, topic)
+    create_topic(kafka.bootstrap_servers, wrong, partitions, **config)
+    with pytest.raises(ConfigError) as caught:
+        ensure(kafka, own)
+    assert told in caught.value.what
+    assert caught.value.where == f"topic {wrong}"
+    assert caught.value.mend
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("retention", [str(HOUR_MS), "-1"])
+def test_seen_ids_may_be_kept_for_longer(kafka: EmbeddedKafka, retention: str) -> None:
+    own = OwnTopics(unique("own"))
+    config = {"cleanup_policy": "delete,compact", "retention_ms": retention, **LARGE}
+    create_topic(kafka.bootstrap_servers, own.seen, 2, **config)
+    assert own.seen in ensure(kafka, own)
+
+
+def test_no_broker_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CALL_TIMEOUT_S", 0.5)
+    with pytest.raises(SinkUnavailable, match="Kafka: preparing topics: "):
+        ensure_topics({"bootstrap.servers": "127.0.0.1:1"}, OwnTopics("own"), 1, [])
+
+
+def test_a_topic_that_kafka_refuses_is_told(kafka: EmbeddedKafka) -> None:
+    with pytest.raises(SinkUnavailable, match="preparing topics"):
+        ensure(kafka, OwnTopics(unique("own")), "no/such/topic")

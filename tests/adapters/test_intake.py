@@ -1,0 +1,540 @@
+"""Verdicts after the commit, exactly once, whatever Kafka does: design D1, D3; DM-15, DM-37."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.adapters import intake as module
+from bridge.adapters.intake import Intake, ShardPump
+from bridge.adapters.memory import MemoryLog, MemoryShardSink
+from bridge.adapters.telemetry import Telemetry
+from bridge.core.ports import Snapshot, Unit
+from bridge.core.shard import shard_of
+from bridge.model.errors import SinkUnavailable
+from bridge.model.guid import Guid
+from bridge.model.message import Message
+from bridge.model.verdict import Cursor, Outcome, Verdict
+from tests.core.messages import OTHER, SENDER, SEQUENCE, plain, shard, step
+
+SOON = 5.0
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RETRY_S", (0.0,))
+
+
+class Sink(MemoryShardSink):
+    """Fails by a plan, and can be held in the middle of a publish."""
+
+    def __init__(self, log: MemoryLog, plan: Sequence[str] = ()) -> None:
+        super().__init__(log)
+        self.plan = list(plan)
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.publishing = asyncio.Event()
+        self.opened = 0
+
+    async def open(self) -> Snapshot:
+        await asyncio.sleep(0)
+        self.opened += 1
+        if self.plan and self.plan[0] == "closed":
+            self.plan.pop(0)
+            raise SinkUnavailable("memory: closed")
+        return await super().open()
+
+    async def publish(self, unit: Unit) -> None:
+        self.publishing.set()
+        await asyncio.sleep(0)
+        await self.gate.wait()
+        if self.plan and self.plan[0] in ("", "before", "after"):
+            self.fail_next = self.plan.pop(0)
+        await super().publish(unit)
+
+
+class World:
+    """One intake on as many shards as asked for, and all that it answered."""
+
+    def __init__(self, plan: Sequence[str] = (), shards: int = 1) -> None:
+        self.logs = [MemoryLog() for _ in range(shards)]
+        self.sinks = [Sink(log, plan) for log in self.logs]
+        self.telemetry = Telemetry()
+        self.pumps = [ShardPump(shard(), sink, self.telemetry) for sink in self.sinks]
+        self.jams: list[bool] = []
+        self.intake = Intake(self.pumps, self.jams.append)
+        self.answers: list[tuple[Sequence[Message], Sequence[Verdict]]] = []
+        self.log, self.sink, self.pump = self.logs[0], self.sinks[0], self.pumps[0]
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        for pump in self.pumps:
+            while not pump.is_open:
+                with suppress(SinkUnavailable):
+                    await pump.open()
+        self.run()
+
+    def run(self) -> None:
+        self._tasks = [asyncio.create_task(pump.run()) for pump in self.pumps]
+
+    def submit(self, *messages: Message) -> None:
+        self.intake.submit(
+            messages, lambda verdicts: self.answers.append((messages, list(verdicts)))
+        )
+
+    async def drain(self) -> None:
+        drained = asyncio.gather(*(pump.drain() for pump in self.pumps))
+        done, _ = await asyncio.wait(
+            [drained, *self._tasks], timeout=SOON, return_when=asyncio.FIRST_COMPLETED
+        )
+        assert drained in done, "not drained"
+        drained.result()
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for pump in self.pumps:
+            await pump.close()
+
+    @property
+    def outcomes(self) -> list[list[str]]:
+        return [[str(v.outcome) for v in verdicts] for _, verdicts in self.answers]
+
+    @property
+    def values(self) -> list[bytes]:
+        return [record.value for log in self.logs for record in log.records]
+
+    @property
+    def entries(self) -> list[dict[str, object]]:
+        return [e for log in self.logs for value in log.audit for e in msgspec.json.decode(value)]
+
+
+def play(scene: Callable[[World], Awaitable[None]], world: Callable[[], World] = World) -> World:
+    async def run() -> World:
+        made = world()
+        await made.start()
+        try:
+            await scene(made)
+        finally:
+            await made.stop()
+        return made
+
+    return asyncio.run(asyncio.wait_for(run(), 30))
+
+
+async def until(event: asyncio.Event) -> None:
+    await asyncio.wait_for(event.wait(), SOON)
+
+
+# -- the good case --------------------------------------------------------------------------
+
+
+def test_a_verdict_is_told_after_the_commit_and_not_before() -> None:  # DM-15, DM-37
+    async def scene(world: World) -> None:
+        world.sink.gate.clear()
+        world.submit(plain(1), step(1))
+        await until(world.sink.publishing)
+        assert world.answers == []
+        assert world.log.records == []
+        assert world.intake.pending == 2
+        world.sink.gate.set()
+        await world.drain()
+        assert world.outcomes == [["accepted", "accepted"]]
+        assert world.intake.pending == 0
+
+    assert play(scene).values == [b"plain 1", b"step 1"]
+
+
+def test_the_next_unit_fills_while_one_commits() -> None:  # design D2: large by load
+    async def scene(world: World) -> None:
+        world.sink.gate.clear()
+        world.submit(plain(1))
+        await until(world.sink.publishing)
+        for ordinal in range(2, 50):
+            world.submit(plain(ordinal))
+        world.sink.gate.set()
+        await world.drain()
+
+    world = play(scene)
+    assert world.log.units == 2
+    assert world.values == [b"plain %d" % n for n in range(1, 50)]
+    assert [m.ordinal for messages, _ in world.answers for m in messages] == list(range(1, 50))
+
+
+def test_duplicates_within_what_is_not_committed_yet() -> None:
+    async def scene(world: World) -> None:
+        world.sink.gate.clear()
+        world.submit(plain(1), step(1))
+        await until(world.sink.publishing)
+        world.submit(plain(1), step(1), step(2))
+        world.sink.gate.set()
+        await world.drain()
+
+    world = play(scene)
+    assert world.outcomes == [["accepted"] * 2, ["duplicate", "duplicate", "accepted"]]
+    assert world.values == [b"plain 1", b"step 1", b"step 2"]
+
+
+def test_metrics_count_each_message_once() -> None:
+    async def scene(world: World) -> None:
+        world.submit(plain(1), plain(1), plain(2, destination="DIRECT=OS:a\\private$\\no"))
+        await world.drain()
+
+    world = play(scene, lambda: World(["before", "after"]))
+    text = world.telemetry.exposition()[0].decode()
+    assert 'messages_total{class="",verdict="accepted"} 1.0' in text
+    assert 'messages_total{class="",verdict="duplicate"} 1.0' in text
+    assert 'messages_total{class="NACK_BAD_DST_Q",verdict="rejected"} 1.0' in text
+
+
+# -- failures -------------------------------------------------------------------------------
+
+
+def test_what_was_not_committed_is_decided_again() -> None:  # design D3
+    async def scene(world: World) -> None:
+        world.submit(plain(1), step(1))
+        await world.drain()
+
+    world = play(scene, lambda: World(["before"]))
+    assert world.outcomes == [["accepted", "accepted"]]
+    assert world.values == [b"plain 1", b"step 1"]
+    assert len(world.entries) == 2
+
+
+def test_what_was_committed_stands_when_the_answer_is_lost() -> None:  # design D3, DM-34
+    async def scene(world: World) -> None:
+        world.submit(plain(1), step(1), step(9))
+        await world.drain()
+
+    world = play(scene, lambda: World(["after"]))
+    # Decided again they would be duplicates: the first verdicts are told.
+    assert world.outcomes == [["accepted", "accepted", "out_of_order"]]
+    assert world.answers[0][1][1].cursor == Cursor(SEQUENCE, 1)
+    assert world.values == [b"plain 1", b"step 1"]
+    assert [entry["verdict"] for entry in world.entries] == ["accepted", "accepted", "out_of_order"]
+    assert world.intake.pending == 0
+
+
+@pytest.mark.parametrize("failure", ["before", "after"])
+def test_order_is_kept_when_later_messages_came_meanwhile(failure: str) -> None:  # DM-36
+    async def scene(world: World) -> None:
+        world.sink.gate.clear()
+        world.submit(step(1), plain(1))
+        await until(world.sink.publishing)
+        world.submit(step(2))  # decided in advance on what then fails
+        world.submit(step(3), plain(1))
+        world.sink.gate.set()
+        await world.drain()
+
+    world = play(scene, lambda: World([failure]))
+    assert world.outcomes == [["accepted", "accepted"], ["accepted"], ["accepted", "duplicate"]]
+    assert world.values == [b"step 1", b"plain 1", b"step 2", b"step 3"]
+    assert [m.ordinal for messages, _ in world.answers for m in messages] == [1, 1, 2, 3, 1]
+    assert len(world.entries) == 5
+
+
+def test_messages_wait_while_kafka_is_away() -> None:  # design D3: accept nothing, withhold acks
+    async def scene(world: World) -> None:
+        closed = asyncio.Event()
+        world.log.up.clear()
+        world.submit(step(1))
+        changed = world.pump.on_change
+
+        def on_change() -> None:
+            changed()
+            if not world.pump.is_open:
+                closed.set()
+
+        world.pump.on_change = on_change
+        await until(closed)
+        assert world.intake.jammed
+        assert world.jams == [True]
+        assert world.intake.complaints()[0].startswith("memory: ")
+        world.submit(step(2))
+        world.submit(step(1))
+        assert world.answers == []
+        assert world.intake.pending == 3
+        world.log.up.set()
+        await world.drain()
+        assert world.jams == [True, False]
+        assert world.intake.complaints() == []
+
+    world = play(scene)
+    assert world.outcomes == [["accepted"], ["accepted"], ["duplicate"]]
+    assert world.values == [b"step 1", b"step 2"]
+    assert world.intake.pending == 0
+
+
+def test_what_comes_before_the_first_open_waits() -> None:
+    async def run() -> World:
+        world = World(["closed", "closed"])
+        world.submit(step(1))
+        assert world.intake.jammed
+        assert world.intake.complaints() == ["starting"]
+        world.run()
+        await world.drain()
+        await world.stop()
+        return world
+
+    world = asyncio.run(asyncio.wait_for(run(), 30))
+    assert world.outcomes == [["accepted"]]
+    assert world.values == [b"step 1"]
+
+
+def test_a_sink_that_was_fenced_is_opened_anew() -> None:
+    async def scene(world: World) -> None:
+        world.submit(step(1))
+        await world.drain()
+        intruder = MemoryShardSink(world.log)
+        await intruder.open()
+        world.submit(step(2))
+        await world.drain()  # fences the intruder in turn
+
+    world = play(scene)
+    assert world.values == [b"step 1", b"step 2"]
+    assert world.outcomes == [["accepted"], ["accepted"]]
+
+
+@pytest.mark.parametrize("plan", [["before"], ["after"], ["before", "closed", "after", "before"]])
+def test_what_the_owner_puts_survives_a_failed_unit(plan: list[str]) -> None:  # DM-1
+    async def scene(world: World) -> None:
+        world.pump.put("identity", b"1")
+        world.sink.gate.clear()
+        await until(world.sink.publishing)
+        world.pump.put("identity", b"2")
+        world.pump.put("ordinals", b"3")
+        world.sink.gate.set()
+        await world.drain()
+        assert world.log.state["identity"] == b"2"
+        assert world.log.state["ordinals"] == b"3"
+
+    play(scene, lambda: World(plan))
+
+
+def test_draining_waits_for_puts_and_messages_but_not_for_nothing() -> None:
+    async def scene(world: World) -> None:
+        await world.drain()
+        assert world.log.units == 0
+        world.pump.put("a", b"1")
+        await world.drain()
+        assert world.log.state["a"] == b"1"
+        world.sink.gate.clear()
+        world.submit(plain(1))
+        late = asyncio.create_task(world.pump.drain())
+        await until(world.sink.publishing)
+        await asyncio.sleep(0)
+        assert not late.done()
+        world.sink.gate.set()
+        await asyncio.wait_for(late, SOON)
+        assert world.outcomes == [["accepted"]]
+
+    play(scene)
+
+
+def test_an_idle_shard_commits_nothing() -> None:
+    async def scene(world: World) -> None:
+        world.submit(plain(1))
+        await world.drain()
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    assert play(scene).log.units == 1
+
+
+def test_a_bug_ends_the_pump_loudly() -> None:  # style 5: crash the task
+    async def run() -> None:
+        world = World()
+        await world.start()
+
+        def wrong(_: Sequence[Verdict]) -> None:
+            raise RuntimeError("a bug")
+
+        world.intake.submit([plain(1)], wrong)
+        done, _ = await asyncio.wait(world._tasks, timeout=SOON)
+        with pytest.raises(RuntimeError, match="a bug"):
+            done.pop().result()
+        await world.stop()
+
+    asyncio.run(run())
+
+
+def test_retries_slow_down_and_recover(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    real = asyncio.sleep
+
+    async def sleep(seconds: float) -> None:
+        if seconds:
+            waited.append(seconds)
+        await real(0)
+
+    monkeypatch.setattr(module, "RETRY_S", (0.1, 0.5, 1.0))
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+
+    async def scene(world: World) -> None:
+        world.submit(plain(1))
+        await world.drain()
+        world.sink.plan = ["before"]
+        world.submit(plain(2))
+        await world.drain()
+
+    play(scene, lambda: World(["before", "closed", "closed", "closed"]))
+    assert waited == [0.1, 0.5, 1.0, 1.0, 0.1]
+
+
+# -- several shards -------------------------------------------------------------------------
+
+
+def of_shard(number: int, count: int) -> Guid:
+    return next(g for g in iter(Guid.random, None) if shard_of(g, count) == number)
+
+
+@pytest.mark.parametrize("plan", [[], ["before"], ["after"], ["", "before", "closed", "after"]])
+def test_one_submission_for_several_shards(plan: list[str]) -> None:  # a routed session
+    async def scene(world: World) -> None:
+        sources = [of_shard(n, 3) for n in range(3)]
+        for start in (0, 10):
+            several = [
+                plain(start + n, source=sources[n % 3], body=b"%d" % (start + n)) for n in range(10)
+            ]
+            several.insert(5, several[0])
+            world.submit(*several)
+        await world.drain()
+
+    world = play(scene, lambda: World(plan, shards=3))
+    expected = ["accepted"] * 5 + ["duplicate"] + ["accepted"] * 5
+    assert world.outcomes == [expected, expected]
+    assert sorted(map(int, world.values)) == list(range(20))
+    assert all(log.records for log in world.logs)
+    assert world.intake.pending == 0
+
+
+def test_one_shard_that_is_away_holds_back_the_whole_answer() -> None:
+    async def scene(world: World) -> None:
+        first, second = of_shard(0, 2), of_shard(1, 2)
+        world.sinks[1].gate.clear()
+        world.submit(plain(1, source=first), plain(1, source=second))
+        await until(world.sinks[1].publishing)
+        await asyncio.wait_for(world.pumps[0].drain(), SOON)
+        assert world.answers == []
+        world.sinks[1].gate.set()
+        await world.drain()
+        assert world.outcomes == [["accepted", "accepted"]]
+
+    play(scene, lambda: World(shards=2))
+
+
+def test_several_senders_of_one_shard_are_one_submission() -> None:
+    async def scene(world: World) -> None:
+        world.submit(plain(1), plain(1, source=OTHER), plain(2, source=SENDER))
+        await world.drain()
+
+    world = play(scene)
+    assert world.outcomes == [["accepted"] * 3]
+    assert world.log.units == 1
+
+
+# -- back-pressure --------------------------------------------------------------------------
+
+
+def test_too_many_messages_jam_and_half_of_them_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_PENDING", 10)
+
+    async def scene(world: World) -> None:
+        world.sink.gate.clear()
+        world.submit(*(plain(n) for n in range(6)))
+        await until(world.sink.publishing)
+        world.submit(*(plain(n) for n in range(6, 10)))
+        assert not world.intake.jammed  # 10 are not more than 10
+        world.submit(plain(10))
+        assert world.intake.jammed
+        assert world.jams == [True]
+        world.submit(plain(11))
+        assert world.jams == [True]  # told once
+        left: list[tuple[int, bool]] = []
+        look = world.pump.on_change
+
+        def on_change() -> None:
+            look()
+            left.append((world.intake.pending, world.intake.jammed))
+
+        world.pump.on_change = on_change
+        world.sink.gate.set()
+        await world.drain()
+        assert left == [(6, True), (0, False)]  # six are more than half of ten
+        assert world.jams == [True, False]
+
+    play(scene)
+
+
+def test_too_many_bytes_jam(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_PENDING_BYTES", 1000)
+
+    async def scene(world: World) -> None:
+        world.submit(plain(1, body=bytes(500), wire=bytes(500)))
+        assert not world.intake.jammed
+        world.submit(plain(2, body=b"x"))
+        assert world.intake.jammed
+        await world.drain()
+        assert world.jams == [True, False]
+        assert world.pump.pending_bytes == 0
+
+    play(scene)
+
+
+# -- any schedule ---------------------------------------------------------------------------
+
+plans = st.lists(st.sampled_from(("", "before", "after", "closed")), max_size=12)
+# How many messages each submission has, and how often the pump may run before the next one.
+submissions = st.lists(st.tuples(st.integers(1, 4), st.integers(0, 6)), max_size=12)
+
+
+@settings(max_examples=150, deadline=None)
+@given(plans, submissions, st.integers(1, 3), st.data())
+def test_exactly_once_in_order_under_any_failures(
+    plan: list[str], sizes: list[tuple[int, int]], shards: int, data: st.DataObject
+) -> None:  # DM-34, DM-36, D1: transactional and plain, new and repeated
+    sources = [of_shard(n, shards) for n in range(shards)]
+    made: Counter[tuple[Guid, str]] = Counter()
+
+    def message() -> Message:
+        source = data.draw(st.sampled_from(sources))
+        kind = data.draw(st.sampled_from(("plain", "step")))
+        again = made[source, kind] and data.draw(st.booleans())
+        if not again:
+            made[source, kind] += 1
+        number = made[source, kind]
+        make = plain if kind == "plain" else step
+        return make(number, source=source, body=b"%s %d" % (kind.encode(), number))
+
+    async def scene(world: World) -> None:
+        for size, pauses in sizes:
+            world.submit(*(message() for _ in range(size)))
+            for _ in range(pauses):
+                await asyncio.sleep(0)
+        await world.drain()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "RETRY_S", (0.0,))
+        world = play(scene, lambda: World(plan, shards))
+
+    assert len(world.answers) == len(sizes)  # every callback once
+    assert all(len(messages) == len(verdicts) for messages, verdicts in world.answers)
+    for source, log in zip(sources, world.logs, strict=True):
+        for kind in ("plain", "step"):
+            prefix = kind.encode()
+            values = [r.value for r in log.records if r.value.startswith(prefix)]
+            count = made[source, kind]
+            assert values == [b"%s %d" % (prefix, n) for n in range(1, count + 1)]
+    told = Counter(str(v.outcome) for _, verdicts in world.answers for v in verdicts)
+    assert told["accepted"] == sum(made.values())
+    assert set(told) <= {Outcome.ACCEPTED, Outcome.DUPLICATE}
+    assert Counter(str(entry["verdict"]) for entry in world.entries) == told
+    assert world.intake.pending == 0
+    assert all(pump.pending_bytes == 0 for pump in world.pumps)
+    assert not world.intake.jammed
