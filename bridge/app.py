@@ -19,9 +19,11 @@ from bridge.adapters.kafka.sink import KafkaShardSink
 from bridge.adapters.kafka.topics import OwnTopics, TopicFacts, ensure_topics
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.net.binary_server import BinaryServer
+from bridge.adapters.net.ping import PingServer
 from bridge.adapters.runtime import remove_runtime, write_runtime
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import Config
+from bridge.core.access import AccessList
 from bridge.core.admission import Policy
 from bridge.core.catalogue import Catalogue, Queue
 from bridge.core.identity import (
@@ -62,6 +64,7 @@ class Appliance:
         self._tasks: list[asyncio.Task[None]] = []
         self._pumps: list[ShardPump] = []
         self._server: BinaryServer | None = None
+        self._ping: PingServer | None = None
         self._admin = AdminServer(self, self.telemetry)
         self._started = time.time()
         self._starting = "starting"
@@ -97,6 +100,8 @@ class Appliance:
         self._starting = "stopping"
         if self._server is not None:
             self._server.stop_listening()
+            if self._ping is not None:
+                self._ping.stop()
             if self._health.up and not any(task.done() for task in self._tasks):
                 await self._drain()
             self._courier.stop()
@@ -160,7 +165,10 @@ class Appliance:
                 await asyncio.sleep(RETRY_S)
 
     def _topics(self) -> list[str]:
-        return sorted({mapping.topic_name for mapping in self.mappings.queues})
+        queues = self.mappings.queues
+        return sorted(
+            {m.topic_name for m in queues} | {str(m.journal) for m in queues if m.journal}
+        )
 
     def _queues(self, facts: dict[str, TopicFacts]) -> list[Queue]:
         return [
@@ -170,15 +178,24 @@ class Appliance:
                 topic=mapping.topic_name,
                 partitions=facts[mapping.topic_name].partitions,
                 max_bytes=facts[mapping.topic_name].max_bytes,
+                access=None if mapping.allow is None else AccessList(mapping.allow),
+                journal=str(mapping.journal or ""),
+                journal_partitions=facts[str(mapping.journal)].partitions if mapping.journal else 1,
             )
             for mapping in self.mappings.queues
         ]
 
     async def _open_shards(self, settings: dict[str, Any], own: OwnTopics, count: int) -> None:
         self._receipts = Receipts(
-            insecure_nacks=self.config.queue_manager.insecure_nacks, names=self.names
+            insecure_nacks=self.config.queue_manager.insecure_nacks,
+            names=self.names,
+            peers=list(self.config.peers),
         )
-        policy = Policy(clock_skew_s=int(self.config.queue_manager.clock_skew_s))
+        policy = Policy(
+            clock_skew_s=int(self.config.queue_manager.clock_skew_s),
+            quota_kb=self.config.queue_manager.quota_kb,
+            deadletter_topic=own.deadletter,
+        )
         self._pumps = [
             ShardPump(
                 Shard(self._catalogue, policy, self._receipts),
@@ -230,6 +247,11 @@ class Appliance:
             address = await self._server.start(listen.host, listen.binary)
             self.listeners["binary"] = address
             announce(f"listening: binary on {address}")
+        if listen.ping is not None:
+            self._ping = PingServer(self.id, lambda: not self.ready()[0])
+            address = await self._ping.start(listen.host, listen.ping)
+            self.listeners["ping"] = address
+            announce(f"listening: ping on {address}")
 
     def _on_jam(self, jammed: bool) -> None:
         _log.warning("Kafka is %s", "jammed: reading stops" if jammed else "keeping up again")

@@ -60,7 +60,7 @@ class ShardPump:
         self._acks: list[OutboxEntry] = []  # of the unit that commits
         self._forgotten: list[int] = []  # acks that were taken, not yet in a unit
         self._flying_forgotten: list[int] = []
-        self.on_acks: Callable[[Sequence[OutboxEntry], ShardPump], None] = lambda acks, pump: None
+        self.on_acks: Callable[[Sequence[OutboxEntry], ShardPump], None] = lambda _acks, _pump: None
         self._puts: dict[str, bytes] = {}  # the owner's state entries, not yet in a unit
         self._flying_puts: dict[str, bytes] = {}
         self.is_open = False

@@ -11,9 +11,13 @@ from bridge.core.catalogue import Catalogue, Queue
 from bridge.model.classes import MessageClass
 from bridge.model.message import INFINITE, Message
 
+MAX_HOPS: Final = 0x1D
+
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     clock_skew_s: int = 0
+    quota_kb: int = 0xFFFFFFFF  # of the machine
+    deadletter_topic: str = ""
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -21,18 +25,7 @@ class Refusal(msgspec.Struct, frozen=True):
     reason: str
 
 
-def _unknown_queue(_message: Message, queue: Queue | None) -> Refusal | None:
-    return UNKNOWN_QUEUE if queue is None else None
-
-
-def _wrong_kind(message: Message, queue: Queue | None) -> Refusal | None:
-    """Transactional message <-> transactional queue only. DM-6"""
-    assert queue is not None
-    if message.transaction is not None:
-        return None if queue.mapping.transactional else NOT_TRANSACTIONAL_QUEUE
-    return NOT_TRANSACTIONAL_MESSAGE if queue.mapping.transactional else None
-
-
+HOPS: Final = Refusal(MessageClass.NACK_HOP_COUNT_EXCEEDED, "too-many-hops")
 FOREIGN: Final = Refusal(MessageClass.NACK_BAD_DST_Q, "other-queue-manager")
 UNKNOWN_QUEUE: Final = Refusal(MessageClass.NACK_BAD_DST_Q, "unknown-queue")
 NOT_TRANSACTIONAL_QUEUE: Final = Refusal(
@@ -41,35 +34,83 @@ NOT_TRANSACTIONAL_QUEUE: Final = Refusal(
 NOT_TRANSACTIONAL_MESSAGE: Final = Refusal(
     MessageClass.NACK_NOT_TRANSACTIONAL_MSG, "plain-message-to-transactional-queue"
 )
+ENCRYPTED: Final = Refusal(MessageClass.NACK_BAD_ENCRYPTION, "encrypted-body")
+DENIED: Final = Refusal(MessageClass.NACK_ACCESS_DENIED, "sender-not-allowed")
+NOT_SIGNED: Final = Refusal(MessageClass.NACK_BAD_SIGNATURE, "queue-wants-signed-messages")
+NOT_ENCRYPTED: Final = Refusal(MessageClass.NACK_BAD_ENCRYPTION, "queue-wants-encrypted-messages")
 EXPIRED: Final = Refusal(MessageClass.NACK_REACH_QUEUE_TIMEOUT, "time-to-reach-queue-over")
+LATE: Final = Refusal(MessageClass.NACK_REACH_QUEUE_TIMEOUT, "time-to-be-received-over")
 OVER_QUOTA: Final = Refusal(MessageClass.NACK_Q_EXCEED_QUOTA, "over-the-queue-quota")
 TOO_LARGE: Final = Refusal(MessageClass.NACK_Q_EXCEED_QUOTA, "larger-than-the-topic-takes")
 
-Rule = Callable[[Message, Queue | None], Refusal | None]
-RULES: Final[tuple[Rule, ...]] = (_unknown_queue, _wrong_kind)  # rows 3 to 5
+
+def _wrong_kind(message: Message, queue: Queue) -> Refusal | None:
+    """Rows 4 and 5: transactional message <-> transactional queue only. DM-6"""
+    if message.transaction is not None:
+        return None if queue.mapping.transactional else NOT_TRANSACTIONAL_QUEUE
+    return NOT_TRANSACTIONAL_MESSAGE if queue.mapping.transactional else None
+
+
+def _encrypted(message: Message, _queue: Queue) -> Refusal | None:
+    """Row 7: we have no keys, so nobody can have encrypted it for us."""
+    return ENCRYPTED if message.encrypted else None
+
+
+def _denied(message: Message, queue: Queue) -> Refusal | None:
+    """Row 8"""
+    return DENIED if queue.access is not None and not queue.access.permits(message) else None
+
+
+def _unprotected(message: Message, queue: Queue) -> Refusal | None:
+    """Row 9. A signature that nobody checked proves nothing (QB-131)."""
+    if queue.mapping.authenticate == "required" and not message.authenticated:
+        return NOT_SIGNED
+    return NOT_ENCRYPTED if queue.mapping.encrypt == "required" else None
+
+
+Rule = Callable[[Message, Queue], Refusal | None]
+RULES: Final[tuple[Rule, ...]] = (_wrong_kind, _encrypted, _denied, _unprotected)
 
 
 def refusal(message: Message, queue: Queue | None) -> Refusal | None:
+    """Rows 3 to 9."""
+    if queue is None:
+        return UNKNOWN_QUEUE
     for rule in RULES:
         if reason := rule(message, queue):
             return reason
     return None
 
 
-def is_foreign(message: Message, catalogue: Catalogue) -> bool:
-    """Addressed to another queue manager: we are no router (row 2)."""
-    return not catalogue.is_local(message.destination_qm)
+def foreign(message: Message, catalogue: Catalogue) -> Refusal | None:
+    """Row 2: addressed to another queue manager. We are no router, so it is never delivered."""
+    if catalogue.is_local(message.destination_qm):
+        return None
+    return HOPS if message.hops + 1 > MAX_HOPS else FOREIGN
+
+
+def expiry(message: Message, policy: Policy) -> Refusal | None:
+    """Row 10, QB-100, QB-102: strictly later, signed arithmetic, judged when it arrived."""
+    age = message.arrived_ms // 1000 - message.sent_time - policy.clock_skew_s
+    if message.time_to_reach_queue != INFINITE and age > message.time_to_reach_queue:
+        return EXPIRED
+    if message.time_to_be_received != INFINITE and (
+        age > message.time_to_be_received or message.time_to_be_received == 0
+    ):
+        return LATE
+    return None
+
+
+def size_on_wire(message: Message) -> int:
+    return len(message.wire) + len(message.body)
+
+
+def is_over_machine_quota(message: Message, policy: Policy) -> bool:
+    """Row 12. Forward queues hold nothing, so it bounds one message."""
+    return size_on_wire(message) > policy.quota_kb * 1024
 
 
 def is_over_quota(message: Message, queue: Queue) -> bool:
     """Row 13. A forward queue holds nothing, so its quota bounds one message (design 3.3)."""
     quota = queue.mapping.quota_kb
-    return quota is not None and len(message.wire) + len(message.body) > quota * 1024
-
-
-def is_expired(message: Message, policy: Policy) -> bool:
-    """Row 10, QB-100: strictly later, signed arithmetic, judged when it arrived."""
-    if message.time_to_reach_queue == INFINITE:
-        return False
-    age = message.arrived_ms // 1000 - message.sent_time
-    return age > message.time_to_reach_queue + policy.clock_skew_s
+    return quota is not None and size_on_wire(message) > quota * 1024

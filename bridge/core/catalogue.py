@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from bridge.core.access import AccessList
 from bridge.core.mapping_rules import QueueMapping
 from bridge.model.errors import IllegalName
 from bridge.model.guid import NULL_GUID, Guid
@@ -16,7 +17,7 @@ _CACHE: Final = 10_000  # names come from outside: bounded
 _CLOSED: Final = ("private$\\order_queue$", "private$\\notify_queue$")  # to applications (DM-14)
 
 
-class Queue(msgspec.Struct, frozen=True, kw_only=True):
+class Queue(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A mapped queue and what is known of its topic."""
 
     mapping: QueueMapping
@@ -24,6 +25,9 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     partitions: int = 1
     max_bytes: int = 5 << 20
+    access: AccessList | None = None  # None: everybody may send
+    journal: str = ""  # topic of the target journal
+    journal_partitions: int = 1
 
 
 def private_number(name: str) -> int:

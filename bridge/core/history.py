@@ -8,17 +8,29 @@ from typing import Final
 import msgspec
 
 from bridge.model.guid import Guid
+from bridge.model.message import Message
 
 KEPT_S: Final = 1800  # 30 minutes
 KEPT_AT_LEAST: Final = 10_000
 KEPT_AT_MOST: Final = 250_000  # bounds the memory (about 50 MB); Windows keeps 10,000
 
 
+# An ordinal; or `ordinal@destination` where one message goes to several queues, a copy to each.
+Mark = int | str
+
+
+def mark_of(message: Message) -> Mark:
+    """What tells a plain message from all others of its source. QB-70"""
+    if message.destination_multi:
+        return f"{message.ordinal}@{message.destination}"
+    return message.ordinal
+
+
 class SeenIds(msgspec.Struct, frozen=True, kw_only=True):
     """One record of the seen topic: the ids of one transaction."""
 
     at: int  # Unix seconds
-    ids: dict[str, list[int]]  # source GUID -> ordinals
+    ids: dict[str, list[Mark]]  # source GUID -> marks
 
 
 class History:
@@ -26,26 +38,31 @@ class History:
 
     def __init__(self, at_least: int = KEPT_AT_LEAST, at_most: int = KEPT_AT_MOST) -> None:
         self._at_least, self._at_most = at_least, at_most
-        self._seen: dict[tuple[Guid, int], int] = {}
-        self._fresh: dict[Guid, list[int]] = {}
+        self._seen: dict[tuple[Guid, Mark], int] = {}
+        self._fresh: dict[Guid, list[Mark]] = {}
 
     def __len__(self) -> int:
         return len(self._seen)
 
-    def knows(self, source: Guid, ordinal: int, now: int) -> bool:
+    def knows(self, source: Guid, mark: Mark, now: int) -> bool:
         """Whether this id was taken before; if so its time starts anew (QB-71)."""
-        key = source, ordinal
+        key = source, mark
         if self._seen.pop(key, None) is None:
             return False
         self._seen[key] = now
-        self._fresh.setdefault(source, []).append(ordinal)
+        self._fresh.setdefault(source, []).append(mark)
         return True
 
-    def add(self, source: Guid, ordinal: int, now: int) -> None:
-        self._seen[source, ordinal] = now
-        self._fresh.setdefault(source, []).append(ordinal)
+    def add(self, source: Guid, mark: Mark, now: int) -> None:
+        self._seen[source, mark] = now
+        self._fresh.setdefault(source, []).append(mark)
         if len(self._seen) > self._at_least:
             self._forget(now)
+
+    def discard(self, source: Guid, mark: Mark) -> None:
+        """It was not taken after all."""
+        del self._seen[source, mark]
+        self._fresh[source].remove(mark)
 
     def _forget(self, now: int) -> None:
         """Drop what is too old, a few at a time."""
@@ -62,7 +79,7 @@ class History:
         """
         if not self._fresh:
             return {}
-        ids = {str(source): ordinals for source, ordinals in self._fresh.items()}
+        ids = {str(source): marks for source, marks in self._fresh.items()}
         self._fresh = {}
         return {str(unit): msgspec.json.encode(SeenIds(at=now, ids=ids))}
 
@@ -70,17 +87,17 @@ class History:
         decoder = msgspec.json.Decoder(SeenIds)
         for data in entries:
             entry = decoder.decode(data)
-            for text, ordinals in entry.ids.items():
+            for text, marks in entry.ids.items():
                 source = Guid.parse(text)
-                for ordinal in ordinals:
-                    self._seen.pop((source, ordinal), None)
-                    self.add(source, ordinal, entry.at)
+                for mark in marks:
+                    self._seen.pop((source, mark), None)
+                    self.add(source, mark, entry.at)
         self._fresh = {}
 
 
 def _first(
-    items: dict[tuple[Guid, int], int], count: int
-) -> Iterable[tuple[tuple[Guid, int], int]]:
+    items: dict[tuple[Guid, Mark], int], count: int
+) -> Iterable[tuple[tuple[Guid, Mark], int]]:
     iterator = iter(items.items())
     for _ in range(min(count, len(items))):
         yield next(iterator)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct
 
+from bridge.core.access import AllowedSender
 from bridge.model.errors import ConfigError
 
 PRIVATE: Final = "private$\\"
@@ -137,11 +138,7 @@ UNSUPPORTED: Final[Mapping[str, Refusal]] = {
     "headers/add": _GIVEN,
     "headers/prefix": _other_than("msmq."),
     "headers/cloudevents": _GIVEN,
-    "journal": _GIVEN,
     "oversize": _other_than("reject"),
-    "authenticate": _other_than("none", "optional"),
-    "encrypt": _other_than("none", "optional"),
-    "allow": (lambda allow: allow is not None, "leave it out"),
     "allow_read": (lambda allow: allow is not None, "leave it out"),
 }
 
@@ -156,6 +153,9 @@ def _option(settings: Struct, option: str) -> Any:
 Kilobytes = Annotated[int, Meta(ge=1, le=0xFFFFFFFF, description="a size in KB (1 or more)")]
 HeaderName = Annotated[
     str, Meta(pattern=r"^[^\x00-\x1f\x7f]{1,255}\Z", description="the name of a header")
+]
+Allowed = Annotated[
+    AllowedSender, Meta(description="a sender's GUID, a SID, an address or a network")
 ]
 Sender = Annotated[str, Meta(min_length=1, max_length=256, description="the name of a sender")]
 Protection = Literal["none", "optional", "required"]
@@ -205,8 +205,8 @@ class QueueSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whether messages must be signed."""
     encrypt: Protection = "none"
     """Whether messages must be encrypted."""
-    allow: tuple[Sender, ...] | None = None
-    """Who may send; absent = everybody."""
+    allow: tuple[Allowed, ...] | None = None
+    """Who may send: GUIDs, SIDs, addresses or networks; absent = everybody."""
     allow_read: tuple[Sender, ...] | None = None
     """Who may read; absent = everybody who is let in by RPC."""
 

@@ -8,6 +8,7 @@ sends a second one with another id.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
+from datetime import UTC, datetime
 from struct import Struct
 from typing import Final
 
@@ -70,11 +71,18 @@ def decode_entry(data: bytes) -> OutboxEntry:
 class Receipts:
     """Makes acks. `local` and `ordinals` are set once the identity is known."""
 
-    def __init__(self, *, insecure_nacks: bool = False, names: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        insecure_nacks: bool = False,
+        names: Collection[str] = (),
+        peers: Collection[str] = (),
+    ) -> None:
         self.local: Guid = NULL_GUID
         self.ordinals: Callable[[], int] = lambda: 0
         self._insecure_nacks = insecure_nacks
         self._names = frozenset(name.lower() for name in names)
+        self._peers = frozenset(peer.lower() for peer in peers)
 
     def accepted(self, message: Message, via: Guid) -> Iterator[OutboxEntry]:
         """A forward queue receives what it takes (design D5): both stages at once."""
@@ -96,6 +104,31 @@ class Receipts:
             yield from self._admin(message, message_class, via)
         if message.transaction is not None:  # QB-90: always, and at once
             yield self._final(message, message.transaction, message_class, via)
+
+    def report(self, message: Message) -> Iterator[OutboxEntry]:
+        """A traced message has arrived. MS-MQQB 3.1.5.8.9, QB-122"""
+        queue = message.trace_queue
+        if queue is None or str(queue) not in self._peers:
+            return
+        at = datetime.fromtimestamp(message.arrived_ms // 1000, UTC)
+        ordinal = self.ordinals()
+        number = f"{message.ordinal:08X}"
+        body = (
+            f"<MESSAGE ID>{number}</MESSAGE ID>\r\n"
+            f"<TARGET QUEUE>{message.destination}</TARGET QUEUE>\r\n"
+        )
+        trace = Message(
+            source=self.local,
+            ordinal=ordinal,
+            destination=f"PUBLIC={queue}",
+            sent_time=message.arrived_ms // 1000,
+            message_class=MessageClass.REPORT,
+            label=f"{str(message.source)[:4].upper()}:{number}:{message.hops:02X} received by "
+            f"{str(message.source).upper()} at {at:%I:%M:%S %p %a,%b %d %y}",
+            body=body.encode("utf-16-le", "surrogatepass"),
+        )
+        packet = packet_from_message(trace).pack()
+        yield OutboxEntry(ordinal=ordinal, queue_manager=str(queue), packet=packet)
 
     def _final(
         self, message: Message, tx: Transaction, message_class: int, via: Guid
@@ -165,8 +198,8 @@ class Receipts:
             if name.guid == message.source:  # back the way it came
                 return str(via), message.peer, name.guid
             return str(name.guid), "", name.guid
-        if isinstance(name, Public):
-            return str(name.guid), "", NULL_GUID
+        if isinstance(name, Public):  # no directory: only `peers` can say where it is
+            return (str(name.guid), "", NULL_GUID) if str(name.guid) in self._peers else None
         if isinstance(name, Direct) and name.protocol in ("OS", "TCP"):
             if name.host.lower() in self._names or name.host == ".":
                 return str(self.local), "", NULL_GUID

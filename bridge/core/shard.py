@@ -16,28 +16,30 @@ import msgspec
 from bridge.core import audit
 from bridge.core.admission import (
     EXPIRED,
-    FOREIGN,
+    LATE,
     OVER_QUOTA,
     TOO_LARGE,
     Policy,
     Refusal,
-    is_expired,
-    is_foreign,
+    expiry,
+    foreign,
+    is_over_machine_quota,
     is_over_quota,
     refusal,
 )
 from bridge.core.catalogue import Catalogue, Queue
-from bridge.core.history import History
+from bridge.core.history import History, mark_of
 from bridge.core.mapping import Mapper, headers_of, size_of
 from bridge.core.ports import Record, Snapshot, Unit
 from bridge.core.receipts import OUTBOX, OutboxEntry, Receipts, decode_entry
 from bridge.core.streams import PREFIX, Place, Streams, place
 from bridge.model.classes import MessageClass
 from bridge.model.guid import NULL_GUID, Guid
-from bridge.model.message import Message, Transaction
-from bridge.model.verdict import ACCEPTED, DUPLICATE, Cursor, Outcome, Verdict
+from bridge.model.message import JOURNAL_NEGATIVE, Message, Transaction
+from bridge.model.verdict import ACCEPTED, BUSY, DUPLICATE, Cursor, Outcome, Verdict
 
 UNIT_KEY: Final = "unit"
+_DEAD_LETTERS: Final = (OVER_QUOTA, EXPIRED, LATE)
 _REJECT_BYTES: Final = 7 << 20  # the rejects topic takes 8 MiB
 _SMALL: Final = 4096
 
@@ -123,24 +125,25 @@ class Shard:
         ]
 
     def _plain(self, message: Message) -> Verdict:
-        now = message.arrived_ms // 1000
-        if self.history.knows(message.source, message.ordinal, now):  # row 1
+        now, mark = message.arrived_ms // 1000, mark_of(message)
+        if self.history.knows(message.source, mark, now):  # row 1
             self._entries.append(audit.entry_of(message, DUPLICATE))
             return DUPLICATE
-        self.history.add(message.source, message.ordinal, now)
-        if is_foreign(message, self._catalogue):
-            return self._refuse(message, None, FOREIGN)
+        self.history.add(message.source, mark, now)
+        if reason := foreign(message, self._catalogue):
+            return self._refuse(message, None, reason)
         queue = self._catalogue.find(message.destination)
-        if reason := refusal(message, queue):
+        if reason := refusal(message, queue) or expiry(message, self._policy):
             return self._refuse(message, queue, reason)
+        if is_over_machine_quota(message, self._policy):
+            self.history.discard(message.source, mark)
+            return self._postpone(message)
         assert queue is not None
-        if is_expired(message, self._policy):
-            return self._refuse(message, queue, EXPIRED)
         return self._accept(message, queue, None)
 
     def _transactional(self, message: Message, tx: Transaction) -> Verdict:
-        if is_foreign(message, self._catalogue):  # transit keeps no sequence state (QB-88)
-            return self._refuse(message, None, FOREIGN)
+        if reason := foreign(message, self._catalogue):  # transit keeps no sequence state (QB-88)
+            return self._refuse(message, None, reason)
         key = message.source, message.destination
         cursor = self.streams.get(key)
         where = place(cursor, tx)
@@ -149,9 +152,9 @@ class Shard:
             # Before rows 3 to 10: a late copy of a message that we took must not be refused, or
             # the sender would dead-letter what was delivered.
             return self._drop(message, queue, Outcome.DUPLICATE, cursor)
-        reason = refusal(message, queue)
-        if reason is None and is_expired(message, self._policy):
-            reason = EXPIRED
+        reason = refusal(message, queue) or expiry(message, self._policy)
+        if reason is None and is_over_machine_quota(message, self._policy):
+            return self._postpone(message)
         if where is Place.NEXT:
             # Taken or refused for good: the stream moves on, else it would block (DM-9).
             cursor = Cursor(tx.sequence_id, tx.number)
@@ -162,6 +165,11 @@ class Shard:
             return self._drop(message, queue, Outcome.OUT_OF_ORDER, cursor)
         assert queue is not None
         return self._accept(message, queue, cursor)
+
+    def _postpone(self, message: Message) -> Verdict:
+        """Row 12, DM-11: no nack; the session ends, and the sender keeps what it has."""
+        self._entries.append(audit.entry_of(message, BUSY))
+        return BUSY
 
     def _drop(
         self, message: Message, queue: Queue | None, outcome: Outcome, cursor: Cursor
@@ -178,9 +186,13 @@ class Shard:
         if _may_be_too_large(message, queue) and size_of(record) > queue.max_bytes:
             return self._refuse(message, queue, TOO_LARGE, cursor)
         self._records.append(record)
+        if queue.journal:
+            self._records.append(_journal_record(record, queue))
         verdict = ACCEPTED if cursor is None else Verdict(Outcome.ACCEPTED, 0, "", cursor)
         if message.ack or cursor is not None:
             self._owe(self._receipts.accepted(message, self._via))
+        if message.trace_queue is not None:
+            self._owe(self._receipts.report(message))
         partition = -1 if record.partition is None else record.partition
         self._entries.append(audit.entry_of(message, verdict, queue.name, record.topic, partition))
         return verdict
@@ -188,10 +200,16 @@ class Shard:
     def _refuse(
         self, message: Message, queue: Queue | None, reason: Refusal, cursor: Cursor | None = None
     ) -> Verdict:
-        outcome = Outcome.EXPIRED if reason is EXPIRED else Outcome.REJECTED
+        outcome = Outcome.EXPIRED if reason in (EXPIRED, LATE) else Outcome.REJECTED
         verdict = Verdict(outcome, reason.message_class, reason.reason, cursor)
         self._entries.append(audit.entry_of(message, verdict, queue.name if queue else ""))
         self._rejects.append(_reject_record(message, queue, reason))
+        if (
+            reason in _DEAD_LETTERS
+            and message.transaction is None
+            and (message.journal & JOURNAL_NEGATIVE)
+        ):
+            self._records.append(_dead_letter(message, reason, self._policy.deadletter_topic))
         self._owe(self._receipts.refused(message, reason.message_class, self._via))
         return verdict
 
@@ -212,6 +230,27 @@ def _may_be_too_large(message: Message, queue: Queue) -> bool:
     large as they are, and `msmq.wire` repeats them."""
     most = len(message.body) + 4 * len(message.wire) + _SMALL
     return not message.wire or most > queue.max_bytes
+
+
+def _journal_record(record: Record, queue: Queue) -> Record:
+    """The target journal: a copy of what was received, in the same transaction. DM-30"""
+    partition = record.partition
+    return msgspec.structs.replace(
+        record,
+        topic=queue.journal,
+        partition=None if partition is None else partition % queue.journal_partitions,
+    )
+
+
+def _dead_letter(message: Message, reason: Refusal, topic: str) -> Record:
+    """Plain messages that asked for it and ran out of time or room: our DEADLETTER. DM-12, 2.14"""
+    return Record(
+        topic=topic,
+        key=message.id.encode(),
+        value=message.body,
+        headers=headers_of(message) | {"msmq.outcome": b"%d" % reason.message_class},
+        timestamp_ms=message.arrived_ms,
+    )
 
 
 def _reject_record(message: Message, queue: Queue | None, reason: Refusal) -> Record:

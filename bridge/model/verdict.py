@@ -14,6 +14,7 @@ class Outcome(StrEnum):
     OUT_OF_ORDER = "out_of_order"
     EXPIRED = "expired"
     REJECTED = "rejected"
+    BUSY = "busy"  # not now: the session ends and the sender keeps the message
 
 
 class Cursor(msgspec.Struct, frozen=True, gc=False):
@@ -33,4 +34,5 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
 
 
 ACCEPTED: Final = Verdict(Outcome.ACCEPTED)
+BUSY: Final = Verdict(Outcome.BUSY, 0, "machine-quota")
 DUPLICATE: Final = Verdict(Outcome.DUPLICATE, 0, "id-seen")

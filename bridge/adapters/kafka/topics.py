@@ -49,6 +49,10 @@ class OwnTopics(msgspec.Struct, frozen=True):
     def rejects(self) -> str:
         return f"{self.prefix}.rejects"
 
+    @property
+    def deadletter(self) -> str:
+        return f"{self.prefix}.deadletter"
+
 
 class TopicFacts(msgspec.Struct, frozen=True):
     partitions: int
@@ -68,6 +72,7 @@ def _own_configs(own: OwnTopics) -> dict[str, dict[str, str]]:
         | large,
         own.audit: month | large,
         own.rejects: month | large,
+        own.deadletter: {"cleanup.policy": "delete", "retention.ms": "-1"} | large,
     }
 
 

@@ -18,7 +18,7 @@ import msgspec
 from bridge.model.errors import ProtocolError
 from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import Message
-from bridge.model.verdict import Cursor, Verdict
+from bridge.model.verdict import Cursor, Outcome, Verdict
 from bridge.protocol.binary.acks import ReceiveWindow, SendWindow
 from bridge.protocol.binary.handshake import (
     AcceptorHandshake,
@@ -320,9 +320,11 @@ class Session:
         for entry in batch.entries:
             if type(entry) is Message:
                 recoverable = entry.delivery
-                cursor = next(verdicts).cursor
-                if cursor is not None:
-                    streams[entry.source, entry.destination] = entry, cursor
+                verdict = next(verdicts)
+                if verdict.outcome is Outcome.BUSY:  # QB-67: unacknowledged, the peer keeps it
+                    raise ProtocolError("quota", verdict.reason)
+                if verdict.cursor is not None:
+                    streams[entry.source, entry.destination] = entry, verdict.cursor
             else:
                 assert isinstance(entry, int)
                 recoverable = entry
