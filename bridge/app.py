@@ -17,10 +17,12 @@ from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.health import KafkaHealth
 from bridge.adapters.kafka.sink import KafkaShardSink
 from bridge.adapters.kafka.topics import OwnTopics, TopicFacts, ensure_topics
+from bridge.adapters.kafka.tracer import Follower, Tracer
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.net.binary_server import BinaryServer
 from bridge.adapters.net.ping import PingServer
 from bridge.adapters.runtime import remove_runtime, write_runtime
+from bridge.adapters.store.audit_index import AuditIndex
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import Config
 from bridge.core.access import AccessList
@@ -65,6 +67,8 @@ class Appliance:
         self._pumps: list[ShardPump] = []
         self._server: BinaryServer | None = None
         self._ping: PingServer | None = None
+        self._tracer: Tracer | None = None
+        self._follower: Follower | None = None
         self._admin = AdminServer(self, self.telemetry)
         self._started = time.time()
         self._starting = "starting"
@@ -85,6 +89,7 @@ class Appliance:
         )
         self._catalogue = Catalogue(self.id, self._queues(facts))
         await self._open_shards(settings, own, facts[own.state].partitions)
+        self._start_index(settings, own)
         await self._listen(announce)
         self._starting = ""
         announce(f"ready: queue manager {self.id} as {', '.join(self.names)}")
@@ -112,6 +117,8 @@ class Appliance:
         closes = [asyncio.create_task(pump.close()) for pump in self._pumps]
         if closes:  # one that hangs in a call to a dead Kafka is left behind
             await asyncio.wait(closes, timeout=CLOSE_S)
+        if self._follower is not None:
+            await asyncio.to_thread(self._follower.stop)
         await self._admin.stop()
         remove_runtime(self.config.data)
         if self._kafka is not None:
@@ -258,6 +265,13 @@ class Appliance:
         if self._server is not None:
             self._server.jam(jammed)
 
+    def _start_index(self, settings: dict[str, Any], own: OwnTopics) -> None:
+        """A view of the audit topic for `trace`; its file may be lost."""
+        index = AuditIndex(self.config.data / f"audit-index{own.prefix}.sqlite")
+        self._tracer = Tracer(settings, own.audit, index)
+        self._follower = Follower(settings, own.audit, len(self._pumps), index)
+        self._follower.start()
+
     # -- what the admin port asks -----------------------------------------------------------
 
     def ready(self) -> tuple[bool, list[str]]:
@@ -267,6 +281,11 @@ class Appliance:
             if not self._health.up:
                 reasons.append(f"Kafka {self._health.why}")
         return not reasons, reasons
+
+    async def trace(self, kind: str, text: str) -> list[dict[str, Any]]:
+        if self._tracer is None:
+            raise SinkUnavailable(f"not yet: {self._starting}")
+        return await asyncio.to_thread(self._tracer.trace, kind, text)
 
     def status(self) -> dict[str, object]:
         ready, reasons = self.ready()

@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 import typer
 
-from bridge.cli import kafka, send, serve, status
+from bridge.cli import kafka, send, serve, status, trace
 from bridge.model.errors import BridgeError
 
 PROGRAM: Final = "msmq-bridge"
@@ -27,6 +27,7 @@ def build() -> typer.Typer:
     send.register(app)
     serve.register(app)
     status.register(app)
+    trace.register(app)
     return app
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from aiohttp import web
 
 from bridge.adapters.telemetry import Telemetry
-from bridge.model.errors import ConfigError
+from bridge.model.errors import ConfigError, Unavailable
 
 logger = logging.getLogger(__name__)
 
+TRACED: Final = ("id", "label", "correlation")
 MAX_BODY: Final = 64 * 1024
 IDLE_TIMEOUT_S: Final = 15.0  # also the time a peer has for the head of its request
 SHUTDOWN_TIMEOUT_S: Final = 2.0
@@ -39,6 +40,9 @@ class Appliance(Protocol):
 
     def ready(self) -> tuple[bool, list[str]]:
         """Whether every listener and Kafka are up, and if not what is missing."""
+
+    async def trace(self, kind: str, text: str) -> list[dict[str, Any]]:
+        """The verdicts of one message, by id, label or correlation (in hex)."""
 
 
 class AdminServer:
@@ -83,6 +87,7 @@ class AdminServer:
         application.router.add_get("/readyz", self._readyz)
         application.router.add_get("/metrics", self._metrics)
         application.router.add_get("/api/status", self._status)
+        application.router.add_get("/api/trace", self._trace)
         return application
 
     async def _livez(self, _: web.Request) -> web.Response:
@@ -98,6 +103,15 @@ class AdminServer:
 
     async def _status(self, _: web.Request) -> web.Response:
         return _json(self._appliance.status())
+
+    async def _trace(self, request: web.Request) -> web.Response:
+        asked = [(kind, text) for kind, text in request.query.items() if kind in TRACED and text]
+        if len(asked) != 1 or len(request.query) != 1:
+            return _json({"error": f"ask with one of {', '.join(TRACED)}"}, status=400)
+        try:
+            return _json({"verdicts": await self._appliance.trace(*asked[0])})
+        except Unavailable as error:
+            return _json({"error": str(error)}, status=503)
 
 
 @web.middleware

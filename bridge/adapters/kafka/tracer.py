@@ -1,0 +1,142 @@
+"""Where is my message? Follows the audit topic into an index, and answers from both. Design D6"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from bridge.adapters.kafka.client import CALL_TIMEOUT_S, Settings, consumer
+from bridge.adapters.store.audit_index import AuditIndex, Place
+from bridge.core.audit import AuditEntry
+from bridge.model.errors import SinkUnavailable
+
+_log = logging.getLogger(__name__)
+MAX_RECORDS: Final = 100  # of the audit topic, for one question
+MAX_SCAN: Final = 20_000  # records of a data topic around the moment of arrival
+READ_S: Final = 10.0
+_decode = msgspec.json.Decoder(list[AuditEntry]).decode
+
+
+class Follower:
+    """A daemon thread that keeps the index close to the end of the audit topic."""
+
+    def __init__(self, settings: Settings, topic: str, partitions: int, index: AuditIndex) -> None:
+        self._settings, self._topic, self._partitions = settings, topic, partitions
+        self._index = index
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._follow, name="audit-index", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join(3.0)
+
+    def _follow(self) -> None:
+        while not self._stop.is_set():
+            source = consumer(self._settings, group=f"{self._topic}-index")
+            try:
+                self._read(source)
+            except KafkaException as error:
+                _log.warning("the audit index waits for Kafka: %s", error.args[0].str())
+                self._stop.wait(2.0)
+            finally:
+                source.close()
+
+    def _read(self, source: Consumer) -> None:
+        known = self._index.positions()
+        source.assign(
+            [TopicPartition(self._topic, n, known.get(n, 0)) for n in range(self._partitions)]
+        )
+        while not self._stop.is_set():
+            batch = source.consume(500, timeout=0.5)
+            records = []
+            for message in batch:
+                error = message.error()
+                if error is None:
+                    records.append((_place(message), message.value() or b"[]"))
+                elif error.code() != KafkaError._PARTITION_EOF:
+                    raise KafkaException(error)
+            if records:
+                self._index.add(records)
+
+
+class Tracer:
+    """Blocking; call it in a thread."""
+
+    def __init__(self, settings: Settings, audit_topic: str, index: AuditIndex) -> None:
+        self._settings, self._topic, self._index = settings, audit_topic, index
+
+    def trace(self, kind: str, text: str) -> list[dict[str, Any]]:
+        """The verdicts of a message, oldest first, each with its record if there is one."""
+        places = self._index.find(kind, text, MAX_RECORDS)
+        if not places:
+            return []
+        source = consumer(self._settings, group=f"{self._topic}-trace")
+        try:
+            found = [
+                entry
+                for message in self._records(source, places)
+                for entry in _decode(message.value() or b"[]")
+                if getattr(entry, kind).lower() == text.lower()
+            ]
+            found.sort(key=lambda entry: entry.at)
+            return [self._story(source, entry) for entry in found]
+        except KafkaException as error:
+            raise SinkUnavailable(f"Kafka: reading the trace: {error.args[0].str()}") from error
+        finally:
+            source.close()
+
+    def _records(self, source: Consumer, places: Sequence[Place]) -> Iterator[Message]:
+        for place in places:
+            at = TopicPartition(self._topic, place.partition, place.offset)
+            for message in _from(source, at):
+                if message.offset() == place.offset:
+                    yield message
+                break
+
+    def _story(self, source: Consumer, entry: AuditEntry) -> dict[str, Any]:
+        story: dict[str, Any] = msgspec.to_builtins(entry)
+        if entry.topic:
+            story["offset"] = self._offset(source, entry)
+        return story
+
+    def _offset(self, source: Consumer, entry: AuditEntry) -> int | None:
+        """The record's timestamp is the arrival, so it is where the time index points."""
+        asked = TopicPartition(entry.topic, entry.partition, entry.at)
+        (start,) = source.offsets_for_times([asked], timeout=CALL_TIMEOUT_S)
+        if start.offset < 0:
+            return None
+        wanted = entry.id.encode()
+        for seen, message in enumerate(_from(source, start)):
+            if dict(message.headers() or ()).get("msmq.id") == wanted:
+                return message.offset()
+            if seen >= MAX_SCAN:
+                break
+        return None
+
+
+def _from(source: Consumer, start: TopicPartition) -> Iterator[Message]:
+    """Records from there to the end of the partition."""
+    source.assign([start])
+    deadline = time.monotonic() + READ_S
+    while time.monotonic() < deadline:
+        for message in source.consume(500, timeout=0.2):
+            error = message.error()
+            if error is None:
+                yield message
+            elif error.code() == KafkaError._PARTITION_EOF:
+                return
+            else:
+                raise KafkaException(error)
+
+
+def _place(message: Message) -> Place:
+    return Place(message.partition() or 0, message.offset() or 0)
