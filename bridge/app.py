@@ -119,6 +119,8 @@ class Appliance:
             await asyncio.wait(closes, timeout=CLOSE_S)
         if self._follower is not None:
             await asyncio.to_thread(self._follower.stop)
+        if self._tracer is not None:
+            await asyncio.to_thread(self._tracer.close)
         await self._admin.stop()
         remove_runtime(self.config.data)
         if self._kafka is not None:

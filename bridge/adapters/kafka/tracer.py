@@ -69,30 +69,39 @@ class Follower:
 
 
 class Tracer:
-    """Blocking; call it in a thread."""
+    """Blocking; call it in a thread. One question at a time, on a connection that is kept."""
 
     def __init__(self, settings: Settings, audit_topic: str, index: AuditIndex) -> None:
-        self._settings, self._topic, self._index = settings, audit_topic, index
+        self._topic, self._index = audit_topic, index
+        self._source = consumer(settings, group=f"{audit_topic}-trace")
+        self._lock = threading.Lock()
+
+    def close(self) -> None:
+        with self._lock:
+            self._source.close()
 
     def trace(self, kind: str, text: str) -> list[dict[str, Any]]:
         """The verdicts of a message, oldest first, each with its record if there is one."""
         places = self._index.find(kind, text, MAX_RECORDS)
         if not places:
             return []
-        source = consumer(self._settings, group=f"{self._topic}-trace")
-        try:
-            found = [
-                entry
-                for message in self._records(source, places)
-                for entry in _decode(message.value() or b"[]")
-                if getattr(entry, kind).lower() == text.lower()
-            ]
-            found.sort(key=lambda entry: entry.at)
-            return [self._story(source, entry) for entry in found]
-        except KafkaException as error:
-            raise SinkUnavailable(f"Kafka: reading the trace: {error.args[0].str()}") from error
-        finally:
-            source.close()
+        with self._lock:
+            try:
+                return self._answer(kind, text, places)
+            except KafkaException as error:
+                raise SinkUnavailable(f"Kafka: reading the trace: {error.args[0].str()}") from error
+            finally:
+                self._source.unassign()
+
+    def _answer(self, kind: str, text: str, places: Sequence[Place]) -> list[dict[str, Any]]:
+        found = [
+            entry
+            for message in self._records(self._source, places)
+            for entry in _decode(message.value() or b"[]")
+            if getattr(entry, kind).lower() == text.lower()
+        ]
+        found.sort(key=lambda entry: entry.at)
+        return [self._story(self._source, entry) for entry in found]
 
     def _records(self, source: Consumer, places: Sequence[Place]) -> Iterator[Message]:
         for place in places:
@@ -128,14 +137,16 @@ def _from(source: Consumer, start: TopicPartition) -> Iterator[Message]:
     source.assign([start])
     deadline = time.monotonic() + READ_S
     while time.monotonic() < deadline:
-        for message in source.consume(500, timeout=0.2):
-            error = message.error()
-            if error is None:
-                yield message
-            elif error.code() == KafkaError._PARTITION_EOF:
-                return
-            else:
-                raise KafkaException(error)
+        message = source.poll(1.0)
+        if message is None:
+            continue
+        error = message.error()
+        if error is None:
+            yield message
+        elif error.code() == KafkaError._PARTITION_EOF:
+            return
+        else:
+            raise KafkaException(error)
 
 
 def _place(message: Message) -> Place:
