@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from bridge.model.classes import MessageClass
-from bridge.model.errors import IllegalName
+from bridge.model.errors import IllegalName, WireError
 from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import (
     ACK_ARRIVAL,
@@ -179,12 +179,12 @@ class Receipts:
             body=message.body if negative and not message.encrypted else b"",
             body_type=message.body_type if negative and not message.encrypted else 0,
         )
-        yield OutboxEntry(
-            ordinal=ordinal,
-            queue_manager=queue_manager,
-            host=host,
-            packet=packet_from_message(ack).pack(),
-        )
+        try:
+            packet = packet_from_message(ack).pack()
+        except WireError:  # the names of the ack made it larger than a packet may be
+            bare = msgspec.structs.replace(ack, body=b"", body_type=0)
+            packet = packet_from_message(bare).pack()
+        yield OutboxEntry(ordinal=ordinal, queue_manager=queue_manager, host=host, packet=packet)
 
     def _where(self, message: Message, via: Guid) -> tuple[str, str, Guid] | None:
         """Who takes messages for the administration queue: GUID, host, QueueManagerAddress."""
