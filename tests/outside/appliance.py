@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 from uuid import UUID, uuid4
@@ -33,8 +34,18 @@ QUEUES: Mapping[str, bool] = {
     "orders2": True,
     "many": True,
 }
-_LISTENER = re.compile(r"\b(binary|admin)\b.*?((?:\d{1,3}\.){3}\d{1,3}|localhost):(\d+)", re.I)
+_LISTENER = re.compile(r"\b(binary|admin|ping)\b.*?((?:\d{1,3}\.){3}\d{1,3}|localhost):(\d+)", re.I)
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([0-9.eE+-]+)$", re.M)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What one module wants beside the defaults; `queues` are mapping entries by short name."""
+
+    queues: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    manager: Mapping[str, object] = field(default_factory=dict)  # queue_manager
+    peers: Mapping[str, str] = field(default_factory=dict)
+    listen: Mapping[str, object] = field(default_factory=dict)
 
 
 def queue(name: str, host: str = HOST) -> Name:
@@ -47,7 +58,14 @@ def command() -> list[str]:
 
 
 class Appliance:
-    def __init__(self, folder: Path, bootstrap: str, prefix: str, guid: UUID | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        bootstrap: str,
+        prefix: str,
+        guid: UUID | None = None,
+        settings: Settings | None = None,
+    ) -> None:
         self.folder = folder
         self.bootstrap = bootstrap
         self.prefix = prefix
@@ -59,25 +77,35 @@ class Appliance:
         self._process: subprocess.Popen[str] | None = None
         self._readers: list[threading.Thread] = []
         self._news = threading.Condition()
+        self.settings = settings or Settings()
+        self._write_configuration()
+
+    def configure(self, settings: Settings) -> None:
+        """For the next start."""
+        self.settings = settings
         self._write_configuration()
 
     def _write_configuration(self) -> None:
         """JSON is YAML too."""
+        wanted = self.settings
         off = dict.fromkeys(("ping", "srmp", "srmp_tls", "rpc", "rpc_qp", "endpoint_mapper"))
         mappings = self.folder / "mappings.yaml"
         settings = {
-            "queue_manager": {"id": str(self.guid), "names": [HOST, "127.0.0.1"]},
-            "listen": {"host": "127.0.0.1", "binary": 0, "admin": 0, **off},
+            "queue_manager": {"id": str(self.guid), "names": [HOST, "127.0.0.1"], **wanted.manager},
+            "peers": dict(wanted.peers),
+            "listen": {"host": "127.0.0.1", "binary": 0, "admin": 0, **off, **wanted.listen},
             "kafka": {"bootstrap.servers": self.bootstrap},
             "topic_prefix": self.prefix,
             "data": str(self.data),
             "mappings": str(mappings),
         }
+        entries = {name: {"transactional": kind} for name, kind in QUEUES.items()} | wanted.queues
         queues = [
-            {"queue": f"private$\\{name}", "topic": self.topic(name), "transactional": kind}
-            for name, kind in QUEUES.items()
+            {"queue": f"private$\\{name}", "topic": self.topic(name), **entry}
+            for name, entry in entries.items()
         ]
-        self.data.mkdir()
+        self.queues = list(entries)
+        self.data.mkdir(exist_ok=True)
         self.config.write_text(json.dumps(settings, indent=1))
         mappings.write_text(json.dumps({"queues": queues}, indent=1))
 

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.outside.appliance import QUEUES, Appliance
+from tests.outside.appliance import Appliance, Settings
 from tests.outside.rawsender import RawSender
 from tests.outside.records import create_topics
 
@@ -31,11 +31,19 @@ class OpenSender(Protocol):
 
 
 @pytest.fixture(scope="module")
-def appliance(kafka: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Appliance]:
+def settings() -> Settings:
+    """A module that wants another appliance has a fixture of this name."""
+    return Settings()
+
+
+@pytest.fixture(scope="module")
+def appliance(
+    kafka: Broker, tmp_path_factory: pytest.TempPathFactory, settings: Settings
+) -> Iterator[Appliance]:
     prefix = f"outside-{uuid4().hex[:8]}"
     folder = tmp_path_factory.mktemp(prefix)
-    appliance = Appliance(folder, kafka.bootstrap_servers, prefix)
-    create_topics(appliance.bootstrap, [appliance.topic(name) for name in QUEUES])
+    appliance = Appliance(folder, kafka.bootstrap_servers, prefix, settings=settings)
+    create_topics(appliance.bootstrap, [appliance.topic(name) for name in appliance.queues])
     appliance.start()
     yield appliance
     appliance.terminate()

@@ -125,3 +125,32 @@ def expected_final_ack(
     body += source.bytes_le + struct.pack("<I", message_id)
     template = replace(_ACK, message_class=message_class, body=body, recoverable=True)
     return _order_queue_packet(like, server, peer, template)
+
+
+def expected_administration_ack(
+    like: Received,
+    *,
+    server: UUID,
+    acked: Message,
+    message_class: int,
+    destination: Name,
+    queue_manager: UUID,
+) -> bytes:
+    """QB-113: `destination` on `queue_manager` is where AQ of the message points. QB-112"""
+    negative = bool(message_class & 0x8000)
+    message = Message(
+        source=server,
+        queue_manager=queue_manager,
+        destination=destination,
+        response=acked.destination,
+        message_id=like.message_id,
+        sent_time=like.sent_time,
+        message_class=message_class,
+        correlation=acked.source.bytes_le + struct.pack("<I", acked.message_id),
+        label=acked.label,
+        recoverable=acked.is_recoverable,
+        ttrq=INFINITE,
+        body=acked.body if negative else b"",
+        body_type=acked.body_type if negative else 0,
+    )
+    return build(message, like.session)

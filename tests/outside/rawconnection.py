@@ -22,6 +22,7 @@ class HungUpError(Exception):
 class RawConnection:
     def __init__(self, address: Address) -> None:
         self.address = address
+        self.local = LOCAL
         self.buffer = bytearray()
         self._socket: socket.socket | None = None
 
@@ -43,7 +44,9 @@ class RawConnection:
     def open_socket(self) -> None:
         self.close()
         self.buffer.clear()
-        self._socket = socket.create_connection(self.address, timeout=10, source_address=(LOCAL, 0))
+        self._socket = socket.create_connection(
+            self.address, timeout=10, source_address=(self.local, 0)
+        )
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def close(self) -> None:
