@@ -7,6 +7,7 @@ import asyncio
 from bridge.adapters.intake import Intake
 from bridge.adapters.net.connection import Connection
 from bridge.adapters.telemetry import Telemetry
+from bridge.config import Address
 from bridge.core.identity import Ordinals
 from bridge.model.errors import ConfigError
 from bridge.model.guid import Guid
@@ -44,12 +45,12 @@ class BinaryServer:
             )
         except OSError as error:
             raise ConfigError(
-                f"cannot listen on {host}:{port} ({error.strerror or error})",
+                f"cannot listen on {Address(host, port)} ({error.strerror or error})",
                 where="listen.binary",
                 mend="choose another port or address, or stop what uses it",
             ) from error
         bound = self._server.sockets[0].getsockname()
-        return f"{bound[0]}:{bound[1]}"
+        return str(Address(bound[0], bound[1]))
 
     def _accept(self, peer: str, now: Instant) -> Session:
         return Session(
