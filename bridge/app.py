@@ -57,6 +57,7 @@ class Appliance:
         self._tasks: list[asyncio.Task[None]] = []
         self._pumps: list[ShardPump] = []
         self._server: BinaryServer | None = None
+        self._health: KafkaHealth | None = None
         self._admin = AdminServer(self, self.telemetry)
         self._started = time.time()
         self._starting = "starting"
@@ -92,7 +93,7 @@ class Appliance:
         self._starting = "stopping"
         if self._server is not None:
             self._server.stop_listening()
-            if self._health.up and not any(task.done() for task in self._tasks):
+            if self._health and self._health.up and not any(task.done() for task in self._tasks):
                 await self._drain()
             self._server.hang_up()
         for task in self._tasks:
@@ -215,11 +216,9 @@ class Appliance:
     # -- what the admin port asks -----------------------------------------------------------
 
     def ready(self) -> tuple[bool, list[str]]:
-        reasons = [self._starting] if self._starting else []
-        if not reasons:
-            reasons += self._intake.complaints()
-            if not self._health.up:
-                reasons.append(f"Kafka {self._health.why}")
+        reasons = [self._starting] if self._starting else self._intake.complaints()
+        if self._health is not None and not self._health.up:
+            reasons.append(f"Kafka {self._health.why}")
         return not reasons, reasons
 
     def status(self) -> dict[str, object]:
