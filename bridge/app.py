@@ -69,6 +69,7 @@ class Appliance:
         self._ping: PingServer | None = None
         self._tracer: Tracer | None = None
         self._follower: Follower | None = None
+        self._health: KafkaHealth | None = None
         self._admin = AdminServer(self, self.telemetry)
         self._started = time.time()
         self._starting = "starting"
@@ -107,7 +108,7 @@ class Appliance:
             self._server.stop_listening()
             if self._ping is not None:
                 self._ping.stop()
-            if self._health.up and not any(task.done() for task in self._tasks):
+            if self._health and self._health.up and not any(task.done() for task in self._tasks):
                 await self._drain()
             self._courier.stop()
             self._server.hang_up()
@@ -277,11 +278,9 @@ class Appliance:
     # -- what the admin port asks -----------------------------------------------------------
 
     def ready(self) -> tuple[bool, list[str]]:
-        reasons = [self._starting] if self._starting else []
-        if not reasons:
-            reasons += self._intake.complaints()
-            if not self._health.up:
-                reasons.append(f"Kafka {self._health.why}")
+        reasons = [self._starting] if self._starting else self._intake.complaints()
+        if self._health is not None and not self._health.up:
+            reasons.append(f"Kafka {self._health.why}")
         return not reasons, reasons
 
     async def trace(self, kind: str, text: str) -> list[dict[str, Any]]:

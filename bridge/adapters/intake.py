@@ -14,6 +14,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from bridge.adapters.telemetry import Telemetry
@@ -30,6 +31,7 @@ OnDecided = Callable[[Sequence[Verdict]], None]
 
 MAX_PENDING: Final = 50_000  # messages
 MAX_PENDING_BYTES: Final = 64 << 20
+HEARTBEAT_S: Final = 10.0
 RETRY_S: Final = (0.1, 0.5, 1.0, 2.0)
 
 _log = logging.getLogger(__name__)
@@ -124,7 +126,9 @@ class ShardPump:
                     await self.open()
                     _log.info("shard is open again")
                 while True:
-                    await self._work.wait()
+                    # An idle shard commits too, now and then: so it hears that it was fenced.
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._work.wait(), HEARTBEAT_S)
                     await self._commit()
                     failures = 0
             except SinkUnavailable as error:

@@ -1,6 +1,7 @@
 """What every ShardSink promises (bridge/core/ports.py); the memory and the Kafka one pass it."""
 
 import asyncio
+import time
 from typing import Protocol
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from bridge.core.ports import Record, ShardSink, Unit
 from bridge.model.errors import SinkUnavailable
 
-TIME = 1_700_000_000_000
+TIME = int(time.time() * 1000) - 60_000  # what is older than the retention would be deleted
 
 
 class Cluster(Protocol):
@@ -168,7 +169,7 @@ class SinkContract:
                 partition=1,
                 timestamp_ms=TIME + 1,
             ),
-            Record(topic=cluster.topic, value=b"", key=None, partition=1, timestamp_ms=1),
+            Record(topic=cluster.topic, value=b"", key=None, partition=1, timestamp_ms=TIME - 1),
             Record(topic=cluster.topic, value=b"", key=b"", partition=1, timestamp_ms=TIME),
             Record(
                 topic=cluster.topic,

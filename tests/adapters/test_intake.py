@@ -88,12 +88,8 @@ class World:
         )
 
     async def drain(self) -> None:
-        drained = asyncio.gather(*(pump.drain() for pump in self.pumps))
-        done, _ = await asyncio.wait(
-            [drained, *self._tasks], timeout=SOON, return_when=asyncio.FIRST_COMPLETED
-        )
-        assert drained in done, "not drained"
-        drained.result()
+        for pump in self.pumps:
+            await asyncio.wait_for(pump.drain(), SOON)
 
     async def stop(self) -> None:
         for task in self._tasks:

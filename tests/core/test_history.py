@@ -142,7 +142,7 @@ def test_a_restart_forgets_nothing(units: list[list[tuple[Guid, int]]]) -> None:
 
 def test_a_restart_keeps_order_and_bounds() -> None:
     before = History(at_least=10)
-    entries = []
+    entries: list[bytes] = []
     for number in range(10):
         before.add(SENDER, number, LONG_AGO + number)
         entries += before.take_fresh(LONG_AGO + number, number).values()

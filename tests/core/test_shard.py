@@ -1,6 +1,7 @@
 """The table of data-model.md 2.4 in its order, and what a unit carries."""
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -31,8 +32,8 @@ from tests.core.messages import (
 UNKNOWN = "DIRECT=OS:bridge01\\private$\\nobody"
 WRONG_QUEUE = "transactional-message-to-plain-queue"
 WRONG_MESSAGE = "plain-message-to-transactional-queue"
-FOREIGN = {"destination_qm": OTHER}
-LATE = {"sent_time": NOW - 100, "time_to_reach_queue": 10}
+FOREIGN: dict[str, Any] = {"destination_qm": OTHER}
+LATE: dict[str, Any] = {"sent_time": NOW - 100, "time_to_reach_queue": 10}
 REJECTS_LIMIT = 8 << 20  # max.message.bytes of our own topics
 
 
@@ -100,7 +101,7 @@ def test_row_1_does_not_touch_transactional_messages() -> None:
         {"arrived_ms": (NOW + 400_000) * 1000},  # came again after its time was over
     ],
 )
-def test_row_1_comes_before_all_others(changes: dict[str, object]) -> None:  # DM-5
+def test_row_1_comes_before_all_others(changes: dict[str, Any]) -> None:  # DM-5
     one = shard()
     decide(one, plain(1))
     again = plain(1, **changes)
@@ -210,7 +211,7 @@ def test_two_spellings_of_one_queue_are_two_streams() -> None:  # DM-8, DM-33
         {"body": bytes(6 << 20)},  # larger than the topic takes
     ],
 )
-def test_a_rejected_member_moves_its_stream(changes: dict[str, object]) -> None:  # DM-9, T-16
+def test_a_rejected_member_moves_its_stream(changes: dict[str, Any]) -> None:  # DM-9, T-16
     one = shard()
     name = changes.get("destination", ORDERS)
     verdict = decide(one, step(1, **changes))
@@ -228,7 +229,7 @@ def test_a_rejected_member_moves_its_stream(changes: dict[str, object]) -> None:
 
 @pytest.mark.parametrize("changes", [{"destination": UNKNOWN}, LATE])
 def test_a_rejected_member_that_is_ahead_leaves_the_cursor_alone(
-    changes: dict[str, object],
+    changes: dict[str, Any],
 ) -> None:  # DM-7, QB-86: never ack beyond a hole
     one = shard()
     name = changes.get("destination", ORDERS)
@@ -298,7 +299,7 @@ def test_records_keep_the_order_of_arrival() -> None:  # DM-36
         {"body": bytes(9_000), "extension": bytes(9_000)},
     ],
 )
-def test_what_the_topic_does_not_take_is_refused_not_tried(large: dict[str, object]) -> None:
+def test_what_the_topic_does_not_take_is_refused_not_tried(large: dict[str, Any]) -> None:
     """Design D7. Kafka would refuse the whole unit, again and again."""
     one = shard(queue("private$\\plain", transactional=False, max_bytes=16_384))
     verdict = decide(one, plain(**large))
@@ -380,7 +381,7 @@ def test_a_reject_without_a_queue() -> None:
 
 
 def test_half_surrogate_pairs_go_through() -> None:
-    odd = {"label": "\ud800", "peer": "10.1.2.3"}
+    odd: dict[str, Any] = {"label": "\ud800", "peer": "10.1.2.3"}
     one = shard()
     one.admit([plain(1, **odd), step(1, destination=UNKNOWN + "\udfff", **odd)])
     unit = unit_of(one)

@@ -159,7 +159,7 @@ class ShardMachine(RuleBasedStateMachine):
             previous,
             sequence=sequence,
             source=key[0],
-            destination=key[1].replace("OS:bridge01", "OS:wild"),
+            destination=key[1].replace("01", "99"),
         )
         self._deliver(wild)
 

@@ -16,8 +16,8 @@ from bridge.model.errors import (
 
 def test_the_tree() -> None:
     assert issubclass(WireError, ProtocolError)
-    for kind in (SinkUnavailable, BrokerFailed):
-        assert issubclass(kind, Unavailable)
+    for outage in (SinkUnavailable, BrokerFailed):
+        assert issubclass(outage, Unavailable)
     for kind in (ConfigError, Unavailable, IllegalName, ProtocolError):
         assert issubclass(kind, BridgeError)
 

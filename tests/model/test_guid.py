@@ -3,7 +3,7 @@ from __future__ import annotations
 import uuid
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.model import guid as guid_module
@@ -56,6 +56,7 @@ def test_random_ones_differ() -> None:
     assert len({Guid.random() for _ in range(100)}) == 100
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=16, max_size=16))
 def test_text_and_back(raw: bytes) -> None:
     assert str(Guid(raw)) == str(uuid.UUID(bytes_le=raw))

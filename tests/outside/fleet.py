@@ -41,6 +41,15 @@ class Fleet:
                 if enough():
                     return
 
+    def advance(self, count: int, *, acked: bool) -> None:
+        """Until that many more are on the wire, or done with; or until there are no more."""
+        if acked:
+            goal = max(0, len(self.kept) - count)
+            self.until(lambda: len(self.kept) <= goal)
+        else:
+            wanted = self.sent + count
+            self.until(lambda: self.sent >= wanted or not self.kept)
+
     def watch(self, seconds: float) -> None:
         """Go on for a while: to see that something does not happen."""
         end = soon(seconds)

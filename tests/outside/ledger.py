@@ -32,10 +32,18 @@ def faults(sent: Sequence[Entry], found: Sequence[Entry]) -> list[str]:
     times = Counter(entry.identity for entry in found)
     first = [name for name in times if name in place]  # in the order of their first appearance
     return [
-        *(_fault("lost", entry.identity) for entry in sent if entry.owed and not times[entry.identity]),
+        *(
+            _fault("lost", entry.identity)
+            for entry in sent
+            if entry.owed and not times[entry.identity]
+        ),
         *(_fault("duplicate", name) for name, count in times.items() if count > 1),
         *(_fault("reordered", b) for a, b in pairwise(first) if place[b] < place[a]),
-        *(_fault("altered", e.identity) for e in found if digest.get(e.identity, e.digest) != e.digest),
+        *(
+            _fault("altered", e.identity)
+            for e in found
+            if digest.get(e.identity, e.digest) != e.digest
+        ),
         *(_fault("unexpected", name) for name in times if name not in place),
     ]
 

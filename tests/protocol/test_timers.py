@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from enum import Enum, auto
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bridge.protocol.timers import Timers
@@ -63,6 +63,7 @@ def test_the_earliest_comes_first_and_the_rest_stays() -> None:
     assert timers.next_wakeup() == 9.0
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.integers(), st.floats(0, 100)), st.floats(0, 100))
 def test_due_splits_what_runs(deadlines: dict[int, float], now: float) -> None:
     timers = Timers[int]()

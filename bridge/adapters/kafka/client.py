@@ -17,8 +17,28 @@ MAX_MESSAGE_BYTES: Final = 8 << 20  # a 4 MiB packet, its headers twice, and roo
 CALL_TIMEOUT_S: Final = 20.0
 
 _log = logging.getLogger(__name__)
-# A coordinator that is still loading is asked again: no news at the start of a broker.
-_log.addFilter(lambda record: "Coordinator load in progress" not in record.getMessage())
+SAME_LINE_S: Final = 30.0
+
+
+class _Calm(logging.Filter):
+    """librdkafka says the same several times a second while a broker is away."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        if "Coordinator load in progress" in text:
+            return False  # no news at the start of a broker: it is asked again
+        kind = " ".join(text.split()[:2])  # the facility and the client
+        if record.created - self._said.get(kind, 0.0) < SAME_LINE_S:
+            return False
+        self._said[kind] = record.created
+        return True
+
+
+_log.addFilter(_Calm())
 _FENCED: Final = frozenset(
     (
         KafkaError._FENCED,

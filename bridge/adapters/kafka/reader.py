@@ -13,6 +13,8 @@ from bridge.adapters.kafka.client import CALL_TIMEOUT_S, Settings, admin_client,
 from bridge.model.errors import SinkUnavailable
 
 _PER_CALL: Final = 10_000
+_WAIT_S: Final = 0.1  # a call that is not filled lasts this long, at the end too
+_GRACE_S: Final = 10.0
 STUCK_AFTER_S: Final = 90.0  # longer than any transaction of ours may live
 
 
@@ -31,7 +33,7 @@ def read_to_end(settings: Settings, topic: str, partition: int) -> Iterator[Mess
         source.assign([place])
         deadline = time.monotonic() + STUCK_AFTER_S
         while True:
-            for message in source.consume(_PER_CALL, timeout=1.0):
+            for message in source.consume(_PER_CALL, timeout=_WAIT_S):
                 error = message.error()
                 if error is None:
                     deadline = time.monotonic() + STUCK_AFTER_S
@@ -56,4 +58,5 @@ def _end_of(settings: Settings, place: TopicPartition) -> int:
         isolation_level=IsolationLevel.READ_UNCOMMITTED,
         request_timeout=CALL_TIMEOUT_S,
     )
-    return int(futures[place].result(CALL_TIMEOUT_S).offset)
+    # Longer than the request: its own time-out tells more than a bare TimeoutError.
+    return int(futures[place].result(CALL_TIMEOUT_S + _GRACE_S).offset)

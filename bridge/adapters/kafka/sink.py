@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -43,6 +43,7 @@ class KafkaShardSink:
         self._me = str(uuid.uuid4()).encode()
         self._claimed = False
         self._fenced = False
+        self._closed = False
         self._producer: Producer | None = None
         # Every blocking call of this shard runs here, one after the other.
         self._worker = Worker(self._transactional_id)
@@ -64,29 +65,36 @@ class KafkaShardSink:
         await self._worker.run(self._commit)
 
     async def close(self) -> None:
-        await self._worker.run(self._discard)
-        self._worker.stop()
+        if not self._closed:
+            self._closed = True
+            await self._worker.run(self._discard)
+            self._worker.stop()
 
     # -- in the shard's thread --------------------------------------------------------------
 
     def _open(self) -> Snapshot:
         self._discard()
         try:
-            if self._fenced:
-                self._stop_if_replaced()
+            if self._fenced:  # ask first: a new owner must not be fenced in turn
+                self._stop_if_replaced(self._read_state())
             self._producer = producer(self._settings, self._transactional_id)
             self._producer.init_transactions(CALL_TIMEOUT_S)
             snapshot = Snapshot(self._read_state(), self._read_seen())
+            # Also when we were only cut off: another owner's unit numbers are not ours.
+            self._stop_if_replaced(snapshot.state)
             claim = _Item(self._own.state, OWNER_KEY.encode(), self._me, self._shard)
             self._produce(self._producer, [claim])
             self._producer.commit_transaction(CALL_TIMEOUT_S)
         except KafkaException as error:
             raise self._failed("taking over the shard", error) from error
+        except BridgeError:
+            self._discard()
+            raise
         self._claimed, self._fenced = True, False
         return snapshot
 
-    def _stop_if_replaced(self) -> None:
-        owner = self._read_state().get(OWNER_KEY)
+    def _stop_if_replaced(self, state: Mapping[str, bytes]) -> None:
+        owner = state.get(OWNER_KEY)
         if self._claimed and owner not in (None, self._me):
             raise OwnershipLost(
                 f"shard {self._shard} of {self._own.prefix} was taken over by another appliance "
@@ -109,7 +117,8 @@ class KafkaShardSink:
             produce(topic, value, key, place, headers=headers, timestamp=timestamp)
 
     def _failed(self, doing: str, error: Exception) -> SinkUnavailable:
-        self._fenced = isinstance(error, KafkaException) and is_fenced(error)
+        if isinstance(error, KafkaException) and is_fenced(error):
+            self._fenced = True  # until it is known who holds the shard
         self._discard()
         return unavailable(f"shard {self._shard}: {doing}", error)
 
@@ -122,10 +131,8 @@ class KafkaShardSink:
         state: dict[str, bytes] = {}
         for message in read_to_end(self._settings, self._own.state, self._shard):
             key = (message.key() or b"").decode("utf-8", "surrogatepass")
-            value = message.value()
-            if value is None:
-                state.pop(key, None)
-            else:
+            state.pop(key, None)  # in the order they were last written
+            if (value := message.value()) is not None:
                 state[key] = value
         return state
 

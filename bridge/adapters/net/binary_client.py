@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from typing import Final, assert_never, cast
 
@@ -36,24 +37,27 @@ class _ClientConnection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self.closed: asyncio.Future[Close] = asyncio.get_running_loop().create_future()
         self.finished = asyncio.Event()
-        self._half_closed = False
+        self._half_closed = self._over = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._execute(self._outgoing.connected(transport.get_extra_info("peername")[0], now()))
+        peer = transport.get_extra_info("peername") or ("?",)  # it may be gone already
+        self._execute(self._outgoing.connected(peer[0], now()))
         self._arm_timer()
 
     def data_received(self, data: bytes) -> None:
         self.apply(BytesReceived(data))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._half_closed and exc is None:
+        ended_by_us = self._over or self.closed.done()
+        if self._half_closed and exc is None and not ended_by_us:
             self._outgoing.forget_express()
         self.apply(PeerClosed())
-        if self._timer is not None:
-            self._timer.cancel()
+        self._stop_timer()
 
     def apply(self, event: Event) -> None:
+        if self._over:
+            return
         self._execute(self._outgoing.handle(event, now()))
         self._arm_timer()
         self._on_progress()
@@ -65,7 +69,13 @@ class _ClientConnection(asyncio.Protocol):
             self._transport.write_eof()
 
     def hang_up(self) -> None:
-        self._transport.close()
+        """From here on the messages belong to the next connection, whenever this one ends."""
+        self._over = True
+        self._stop_timer()
+        if self._outgoing.waiting:
+            self._transport.abort()  # a peer that reads no more would keep it open
+        else:
+            self._transport.close()
 
     def _execute(self, commands: list[Command]) -> None:
         for command in commands:
@@ -81,9 +91,12 @@ class _ClientConnection(asyncio.Protocol):
                 case _:
                     assert_never(command)
 
-    def _arm_timer(self) -> None:
+    def _stop_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+    def _arm_timer(self) -> None:
+        self._stop_timer()
         due = self._outgoing.next_wakeup()
         loop = asyncio.get_running_loop()
         self._timer = None if due is None else loop.call_at(due, self.apply, Tick())
@@ -114,9 +127,16 @@ async def send_all(
         try:
             why = await _one_session(outgoing, host, port, left, on_progress)
         except OSError as error:
-            why = error.strerror or str(error)
+            why = _reason(error)
         if outgoing.waiting:
             await asyncio.sleep(min(RETRY_S, max(0.0, end - loop.time())))
+
+
+def _reason(error: OSError) -> str:
+    """asyncio says `Connect call failed` for all of them; a name that is unknown is below 0."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error) or "no answer"
 
 
 async def _one_session(

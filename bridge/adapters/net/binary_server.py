@@ -53,12 +53,12 @@ class BinaryServer:
             )
         except OSError as error:
             raise ConfigError(
-                f"cannot listen on {host}:{port} ({error.strerror or error})",
+                f"cannot listen on {Address(host, port)} ({error.strerror or error})",
                 where="listen.binary",
                 mend="choose another port or address, or stop what uses it",
             ) from error
         bound = self._server.sockets[0].getsockname()
-        return f"{bound[0]}:{bound[1]}"
+        return str(Address(bound[0], bound[1]))
 
     async def dial(self, address: Address, remote: Guid) -> Connection:
         """Open a session of our own; a null `remote` takes whoever answers (QB-24)."""

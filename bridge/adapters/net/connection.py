@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Protocol, assert_never, cast
+from typing import Final, Protocol, assert_never, cast
 
 from bridge.adapters.intake import Intake
 from bridge.adapters.telemetry import Telemetry
@@ -35,6 +35,7 @@ from bridge.protocol.events import (
 from bridge.wire.binary.packet import UserMessage
 
 _log = logging.getLogger(__name__)
+LINGER_S: Final = 5.0  # for a peer to read our last words
 
 
 class Owner(Protocol):
@@ -172,6 +173,8 @@ class Connection(asyncio.Protocol):
         else:
             _log.info("%s: closed, %s", self.name, command.reason)
         self._transport.close()
+        if self._transport.get_write_buffer_size():  # who does not read does not stay either
+            self._loop.call_later(LINGER_S, self._transport.abort)
 
     def _arm_timer(self) -> None:
         due = self.session.next_wakeup()

@@ -7,18 +7,28 @@ from collections.abc import Coroutine
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka.admin import AdminClient
 
 from bridge.adapters.intake import ShardPump
 from bridge.adapters.kafka import reader
 from bridge.adapters.kafka import sink as module
 from bridge.adapters.kafka.embedded import EmbeddedKafka
+from bridge.adapters.kafka.reader import read_to_end
 from bridge.adapters.kafka.sink import KafkaShardSink, OwnershipLost
 from bridge.adapters.kafka.topics import OwnTopics, ensure_topics
 from bridge.adapters.telemetry import Telemetry
 from bridge.core.ports import Record, Snapshot, Unit
 from bridge.model.errors import SinkUnavailable
-from tests.adapters.sink_contract import PARTITIONS, Cluster, SinkContract, own_state, record, unit
+from tests.adapters.sink_contract import (
+    PARTITIONS,
+    TIME,
+    Cluster,
+    SinkContract,
+    own_state,
+    record,
+    unit,
+)
 from tests.core.messages import shard, step
 from tests.support.kafka import create_topic, read_topic, transactional_producer, unique
 from tests.support.waiting import eventually
@@ -42,26 +52,28 @@ class KafkaCluster:
         return KafkaShardSink({"bootstrap.servers": self.bootstrap}, self.own, self.shard)
 
     def records(self) -> list[Record]:
-        return self._read(self.topic)
+        return [as_record(message) for message in read_topic(self.bootstrap, self.topic)]
 
     def rejects(self) -> list[Record]:
-        return [r for r in self._read(self.own.rejects) if r.partition == self.shard]
+        return self._own(self.own.rejects)
 
     def audit(self) -> list[bytes]:
-        return [r.value for r in self._read(self.own.audit) if r.partition == self.shard]
+        return [r.value for r in self._own(self.own.audit)]
 
-    def _read(self, topic: str) -> list[Record]:
-        return [
-            Record(
-                topic=topic,
-                value=message.value() or b"",
-                key=message.key(),
-                headers=dict(message.headers() or []),  # type: ignore[arg-type]
-                partition=message.partition(),
-                timestamp_ms=message.timestamp()[1],
-            )
-            for message in read_topic(self.bootstrap, topic)
-        ]
+    def _own(self, topic: str) -> list[Record]:
+        settings = {"bootstrap.servers": self.bootstrap}
+        return [as_record(message) for message in read_to_end(settings, topic, self.shard)]
+
+
+def as_record(message: Message) -> Record:
+    return Record(
+        topic=message.topic() or "",
+        value=message.value() or b"",
+        key=message.key(),
+        headers=dict(message.headers() or []),  # type: ignore[arg-type]
+        partition=message.partition(),
+        timestamp_ms=message.timestamp()[1],
+    )
 
 
 numbers = itertools.count()
@@ -130,9 +142,11 @@ def test_the_largest_message(shared: KafkaCluster) -> None:
     async def scene() -> None:
         sink = shared.sink()
         await sink.open()
-        whole = Record(topic=shared.topic, value=body, partition=0, timestamp_ms=1)
+        whole = Record(topic=shared.topic, value=body, partition=0, timestamp_ms=TIME)
         headers = {"msmq.extension": header, "msmq.wire": header}
-        twice = Record(topic=shared.topic, value=b"", headers=headers, partition=1, timestamp_ms=1)
+        twice = Record(
+            topic=shared.topic, value=b"", headers=headers, partition=1, timestamp_ms=TIME
+        )
         await sink.publish(Unit(records=[whole, twice], rejects=[whole]))
         await sink.close()
 
@@ -261,6 +275,9 @@ def test_a_fenced_owner_whose_successor_died_early_goes_on(shared: KafkaCluster)
 def test_being_fenced_is_not_forgotten_by_another_failure(
     shared: KafkaCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def unanswered(*_: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._TRANSPORT))
+
     async def scene() -> None:
         old, new = shared.sink(), shared.sink()
         await old.open()
@@ -268,7 +285,7 @@ def test_being_fenced_is_not_forgotten_by_another_failure(
         with pytest.raises(SinkUnavailable):
             await old.publish(unit(shared, 1))
         with monkeypatch.context() as away:
-            away.setattr(reader, "CALL_TIMEOUT_S", 0.001)  # the question is not answered
+            away.setattr(module, "read_to_end", unanswered)
             with pytest.raises(SinkUnavailable):
                 await old.open()
         with pytest.raises(OwnershipLost):
@@ -294,7 +311,7 @@ def test_a_hanging_transaction_of_somebody_else_is_told(
         stranger.produce(shared.own.state, b"x", "x", partition=shared.shard)
         stranger.flush(30)
         sink = shared.sink()
-        with pytest.raises(SinkUnavailable, match="find it with kafka-transactions.sh") as caught:
+        with pytest.raises(SinkUnavailable, match=r"find it with kafka-transactions\.sh") as caught:
             await sink.open()
         assert "\n" not in str(caught.value)
         with pytest.raises(SinkUnavailable):  # it did not open, so it takes nothing
@@ -339,7 +356,7 @@ def test_no_broker_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> None:
         sink = KafkaShardSink({"bootstrap.servers": "127.0.0.1:1"}, OwnTopics("own"), 0)
         for _ in range(2):
-            with pytest.raises(SinkUnavailable, match="^Kafka: shard 0: taking over the shard: "):
+            with pytest.raises(SinkUnavailable, match=r"^Kafka: shard 0: taking over"):
                 await sink.open()
         await sink.close()
 
@@ -385,7 +402,7 @@ def test_a_broker_that_falls_silent_in_a_commit(
     async def scene() -> None:
         sink = doomed.sink()
         await sink.open()
-        for number in range(1, 4):
+        for number in (1, 2):
             with monkeypatch.context() as patch:
                 patch.setattr(module, "CALL_TIMEOUT_S", 0.3)
                 publishing = asyncio.create_task(sink.publish(unit(doomed, number)))
