@@ -14,7 +14,7 @@ from typing import Final, Protocol
 from bridge.adapters.intake import Intake, ShardPump
 from bridge.adapters.net.connection import Connection, now
 from bridge.config import MSMQ_PORT, Address, PeerName
-from bridge.core.receipts import OutboxEntry
+from bridge.core.ports import OutboxEntry
 from bridge.model.guid import Guid
 from bridge.wire.binary.convert import message_from_packet
 from bridge.wire.binary.packet import UserMessage
@@ -190,7 +190,7 @@ class Courier:
 
         for entry in entries:
             self._finish(entry.ordinal, done)
-        self.intake.submit(messages, Guid.parse(self._local), on_decided)
+        self.intake.submit(messages, on_decided, Guid.parse(self._local))
 
     def stop(self) -> None:
         for route in self._routes.values():

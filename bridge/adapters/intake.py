@@ -18,12 +18,11 @@ from contextlib import suppress
 from typing import Final
 
 from bridge.adapters.telemetry import Telemetry
-from bridge.core.ports import ShardSink, Snapshot, Unit
-from bridge.core.receipts import OutboxEntry
+from bridge.core.ports import OutboxEntry, ShardSink, Snapshot, Unit
 from bridge.core.shard import Shard, committed_unit, shard_of
 from bridge.model.classes import MessageClass
 from bridge.model.errors import SinkUnavailable
-from bridge.model.guid import Guid
+from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import Message
 from bridge.model.verdict import Verdict
 
@@ -59,7 +58,6 @@ class ShardPump:
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
         self._idle.set()
-        self._acks: list[OutboxEntry] = []  # of the unit that commits
         self._forgotten: list[int] = []  # acks that were taken, not yet in a unit
         self._flying_forgotten: list[int] = []
         self.on_acks: Callable[[Sequence[OutboxEntry], ShardPump], None] = lambda _acks, _pump: None
@@ -70,7 +68,9 @@ class ShardPump:
         self.pending = self.pending_bytes = 0
         self.on_change: Callable[[], None] = lambda: None
 
-    def submit(self, messages: Sequence[Message], via: Guid, on_decided: OnDecided) -> None:
+    def submit(
+        self, messages: Sequence[Message], on_decided: OnDecided, via: Guid = NULL_GUID
+    ) -> None:
         submission = _Submission(messages, via, on_decided)
         self.pending += len(messages)
         self.pending_bytes += submission.size
@@ -155,7 +155,7 @@ class ShardPump:
             self.shard.put(key, value)
         self._flying_forgotten, self._forgotten = self._forgotten, []
         self.shard.forget(self._flying_forgotten)
-        self._flying_number, unit, self._acks = self.shard.take_unit(int(time.time()))
+        self._flying_number, unit = self.shard.take_unit(int(time.time()))
         started = time.monotonic()
         try:
             await self._sink.publish(unit)
@@ -164,8 +164,8 @@ class ShardPump:
             raise
         self._count("committed", unit, started)
         self._settle()
-        if self._acks:
-            self.on_acks(self._acks, self)
+        if unit.acks:
+            self.on_acks(unit.acks, self)
         self.on_change()
         if not self._work.is_set():
             self._idle.set()
@@ -203,14 +203,16 @@ class Intake:
         for pump in pumps:
             pump.on_change = self.look
 
-    def submit(self, messages: Sequence[Message], via: Guid, on_decided: OnDecided) -> None:
+    def submit(
+        self, messages: Sequence[Message], on_decided: OnDecided, via: Guid = NULL_GUID
+    ) -> None:
         """`via` handed them to us; `on_decided` gets the verdicts, in order, after the commit."""
         pumps = self._pumps
         count = len(pumps)
         first = shard_of(messages[0].source, count)
         source = messages[0].source
         if all(m.source is source or shard_of(m.source, count) == first for m in messages):
-            pumps[first].submit(messages, via, on_decided)
+            pumps[first].submit(messages, on_decided, via)
         else:
             self._split(messages, via, on_decided)
         self.look()
@@ -230,8 +232,8 @@ class Intake:
         for shard, positions in parts.items():
             self._pumps[shard].submit(
                 [messages[i] for i in positions],
-                via,
                 lambda decided, positions=positions: collect(positions, decided),  # type: ignore[misc]
+                via,
             )
 
     def look(self) -> None:

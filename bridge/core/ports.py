@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
@@ -21,6 +21,29 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     timestamp_ms: int = 0
 
 
+OUTBOX: Final = "outbox/"
+
+
+class OutboxEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One packet that waits to be taken, and who should take it."""
+
+    ordinal: int
+    queue_manager: str = ""  # GUID of the peer, if it is known by one
+    host: str = ""  # else, or when it has no session: name or address
+    packet: bytes
+
+    @property
+    def key(self) -> str:
+        return f"{OUTBOX}{self.ordinal}"
+
+    def encode(self) -> bytes:
+        return msgspec.msgpack.encode(self)
+
+
+def decode_entry(data: bytes) -> OutboxEntry:
+    return msgspec.msgpack.decode(data, type=OutboxEntry)
+
+
 class Unit(msgspec.Struct, kw_only=True):
     """All that one transaction of one shard carries: everything or nothing. Design D1"""
 
@@ -29,6 +52,7 @@ class Unit(msgspec.Struct, kw_only=True):
     seen: dict[str, bytes] = {}
     audit: list[bytes] = []
     rejects: list[Record] = []
+    acks: list[OutboxEntry] = []  # they are in `state`; once committed they may leave
 
     def __bool__(self) -> bool:
         return bool(self.records or self.state or self.seen or self.audit or self.rejects)

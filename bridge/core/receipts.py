@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from bridge.core.ports import OutboxEntry
 from bridge.model.classes import MessageClass
 from bridge.model.errors import IllegalName, WireError
 from bridge.model.guid import NULL_GUID, Guid
@@ -31,7 +32,6 @@ from bridge.protocol.binary.order_acks import to_order_queue
 from bridge.wire.binary.acks import FinalAckBody
 from bridge.wire.binary.convert import packet_from_message
 
-OUTBOX: Final = "outbox/"
 _U32: Final = Struct("<I")
 _RECEIVE_STAGE: Final = 0xC000  # a class with one of these bits is an ack already
 _ACKS: Final = (MessageClass.REPORT, MessageClass.ACK_REACH_QUEUE, MessageClass.ORDER_ACK)
@@ -46,26 +46,6 @@ _INSECURE: Final = frozenset(
     )
 )
 _SYSTEM_QUEUES: Final = frozenset(("order_queue$", "notify_queue$", "admin_queue$"))
-
-
-class OutboxEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One packet that waits to be taken, and who should take it."""
-
-    ordinal: int
-    queue_manager: str = ""  # GUID of the peer, if it is known by one
-    host: str = ""  # else, or when it has no session: name or address
-    packet: bytes
-
-    @property
-    def key(self) -> str:
-        return f"{OUTBOX}{self.ordinal}"
-
-    def encode(self) -> bytes:
-        return msgspec.msgpack.encode(self)
-
-
-def decode_entry(data: bytes) -> OutboxEntry:
-    return msgspec.msgpack.decode(data, type=OutboxEntry)
 
 
 class Receipts:

@@ -30,8 +30,8 @@ from bridge.core.admission import (
 from bridge.core.catalogue import Catalogue, Queue
 from bridge.core.history import History, mark_of
 from bridge.core.mapping import Mapper, headers_of, size_of
-from bridge.core.ports import Record, Snapshot, Unit
-from bridge.core.receipts import OUTBOX, OutboxEntry, Receipts, decode_entry
+from bridge.core.ports import OUTBOX, OutboxEntry, Record, Snapshot, Unit, decode_entry
+from bridge.core.receipts import Receipts
 from bridge.core.streams import PREFIX, Place, Streams, place
 from bridge.model.classes import MessageClass
 from bridge.model.guid import NULL_GUID, Guid
@@ -50,8 +50,11 @@ def shard_of(source: Guid, shards: int) -> int:
 
 
 class Shard:
-    def __init__(self, catalogue: Catalogue, policy: Policy, receipts: Receipts) -> None:
-        self._catalogue, self._policy, self._receipts = catalogue, policy, receipts
+    def __init__(
+        self, catalogue: Catalogue, policy: Policy, receipts: Receipts | None = None
+    ) -> None:
+        self._catalogue, self._policy = catalogue, policy
+        self._receipts = receipts or Receipts()
         self._mapper = Mapper()
         self.streams = Streams()
         self.history = History()
@@ -95,11 +98,8 @@ class Shard:
             if (entry := self.outbox.pop(ordinal, None)) is not None:
                 self._state[entry.key] = None
 
-    def take_unit(self, now_s: int) -> tuple[int, Unit, list[OutboxEntry]]:
-        """Close the unit that was filled; its number proves later whether it was committed.
-
-        Its acks may leave once it is.
-        """
+    def take_unit(self, now_s: int) -> tuple[int, Unit]:
+        """Close the unit that was filled; its number proves later whether it was committed."""
         self._unit_number += 1
         unit = Unit(
             records=self._records,
@@ -109,14 +109,14 @@ class Shard:
             seen=self.history.take_fresh(now_s, self._unit_number),
             audit=list(audit.encode(self._entries)),
             rejects=self._rejects,
+            acks=self._acks,
         )
-        acks = self._acks
         self._begin()
-        return self._unit_number, unit, acks
+        return self._unit_number, unit
 
     # -- decisions --------------------------------------------------------------------------
 
-    def admit(self, messages: Sequence[Message], via: Guid) -> list[Verdict]:
+    def admit(self, messages: Sequence[Message], via: Guid = NULL_GUID) -> list[Verdict]:
         """`via` is the queue manager that handed them to us."""
         self._via = via
         return [

@@ -48,7 +48,7 @@ def peers() -> Iterator[Peers]:
     """One for each test that is called back; all of them are away until they listen."""
     names = (
         "private", "tcp", "os", "case", "public", "inbound", "never", "flags", "patient", "away",
-        "counted",
+        "counted", "public same",
     )  # fmt: skip
     with ExitStack() as stack:
         made = {
@@ -63,7 +63,7 @@ def peers() -> Iterator[Peers]:
 
 @pytest.fixture(scope="module")
 def settings(peers: Peers) -> Settings:
-    by_guid = ("private", "inbound", "never", "flags", "patient", "away", "counted")
+    by_guid = ("private", "inbound", "never", "flags", "patient", "away", "public same")
     return Settings(
         queues={"acks": {}},
         manager={"insecure_nacks": True},
@@ -179,6 +179,11 @@ ROUTES = {
         admin=lambda peer: public(PUBLIC_QUEUE),
         destination=lambda peer: public(PUBLIC_QUEUE),
     ),
+    "AQ=5, its queue manager has the same GUID": Route(
+        peer="public same",
+        admin=lambda peer: public(peer.guid),
+        destination=lambda peer: public(peer.guid),
+    ),
 }
 
 
@@ -194,10 +199,9 @@ def test_acks_go_to_the_queue_manager_of_the_admin_queue(
         session.until(lambda: len(session.kept) >= 2)
         assert sender.kept == []
     assert session.request is not None
-    assert (session.request.client, session.request.server) == (
-        appliance.guid,
-        peer.guid if route.calls_by_guid else ZERO,
-    )
+    assert session.request.client == appliance.guid
+    if not route.peer.startswith("public"):
+        assert session.request.server == (peer.guid if route.calls_by_guid else ZERO)
     for packet, message_class in zip(session.kept, ACKS, strict=True):
         assert packet.raw == expected_administration_ack(
             packet,
@@ -212,7 +216,7 @@ def test_acks_go_to_the_queue_manager_of_the_admin_queue(
 
 def _queue_manager(route: Route, peer: RawPeer, packet: Received) -> UUID:
     """Of a public queue nobody without a directory knows it: zero, or what the handshake told."""
-    if route.peer == "public":
+    if route.peer.startswith("public"):
         assert packet.queue_manager in (ZERO, peer.guid), packet.queue_manager
         return packet.queue_manager
     return peer.guid if route.calls_by_guid else ZERO
@@ -317,24 +321,18 @@ def ordered(source: UUID, number: int) -> Message:
     )
 
 
-@pytest.mark.parametrize("name", ["away", "learned away"])
-def test_acks_outlive_the_bridge(appliance: Appliance, peers: Peers, name: str) -> None:
-    """The sender is away longer than the bridge lives; nothing in the data folder is needed."""
-    peer = peers[name]
-    before = waiting(appliance)
-    messages = [*(asking(peer.guid, private(5, code=2)) for _ in range(5)), ordered(peer.guid, 1)]
-    first = take_and_drop(appliance, peer, messages)
-    appliance.restart(empty_data=True, kill=True)
-    peer.listen()
+def check_delivered(
+    appliance: Appliance, peer: RawPeer, messages: list[Message], first: list[Received]
+) -> None:
+    """All of them, once, with the ids they had when they were first seen."""
     acks = [one for one in peer.receive(13, 30) if not one.is_order_ack]
-    finals = [one for one in acks if one.is_final_ack]
     for message in messages:
         assert classes_for(message, acks) == [*ACKS]
-    assert len(finals) == 1
+    [final] = [one for one in acks if one.is_final_ack]
     tx = messages[-1].tx
     assert tx is not None
-    assert finals[0].raw == expected_final_ack(
-        finals[0],
+    assert final.raw == expected_final_ack(
+        final,
         server=appliance.guid,
         peer=peer.ip,
         tx=tx,
@@ -345,11 +343,30 @@ def test_acks_outlive_the_bridge(appliance: Appliance, peers: Peers, name: str) 
     for one in acks:
         key = (one.correlation, one.message_class)
         assert known.get(key, one.message_id) == one.message_id, "a second copy has another id"
-    wait_until_delivered(appliance, before)
-    peer.sessions[-1].expect_nothing(0.7)
-    peer.hang_up()
+
+
+def test_acks_outlive_the_bridge(appliance: Appliance, peers: Peers) -> None:
+    """Two senders, one in `peers` and one whose address was learned, are away longer than the
+    bridge lives; nothing in the data folder is needed. design 3.2"""
+    before = waiting(appliance)
+    gone = [peers["away"], peers["learned away"]]
+    first, sent = [], []
+    for peer in gone:
+        plain = [asking(peer.guid, private(5, code=2)) for _ in range(5)]
+        sent.append([*plain, ordered(peer.guid, 1)])
+        first.append(take_and_drop(appliance, peer, sent[-1]))
     appliance.restart(empty_data=True, kill=True)
-    peer.expect_no_call(6)  # longer than the retry timer: they are delivered and forgotten
+    for peer in gone:
+        peer.listen()
+    for peer, messages, seen in zip(gone, sent, first, strict=True):
+        check_delivered(appliance, peer, messages, seen)
+    wait_until_delivered(appliance, before)
+    for peer in gone:
+        peer.sessions[-1].expect_nothing(0.7)
+        peer.hang_up()
+    appliance.restart(empty_data=True, kill=True)
+    gone[0].expect_no_call(6)  # longer than the retry timer: they are delivered and forgotten
+    gone[1].expect_no_call(0)
 
 
 def test_acks_wait_for_a_sender_that_comes_back_by_itself(

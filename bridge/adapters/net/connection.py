@@ -163,7 +163,7 @@ class Connection(asyncio.Protocol):
         def on_decided(verdicts: Sequence[Verdict]) -> None:
             self._apply(Decided(batch, verdicts))
 
-        self._intake.submit(command.messages, self.session.remote, on_decided)
+        self._intake.submit(command.messages, on_decided, self.session.remote)
 
     def _on_close(self, command: Close) -> None:
         self._telemetry.session_closed(command.reason)
