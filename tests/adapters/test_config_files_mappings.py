@@ -60,6 +60,36 @@ defaults: {unknown: reject, timestamp: sent, key: label}
     assert mappings.by_name()["private$\\in"] is inbox
 
 
+def test_who_may_send_and_what_is_copied(tmp_path: Path) -> None:  # DM-14, DM-30
+    text = r"""
+queues:
+  - queue: private$\orders
+    authenticate: required
+    encrypt: required
+    journal: orders.journal
+    allow:
+      - 3F8A0C5E-6A0B-4C55-9F0E-0D3C2B1A4F77
+      - s-1-5-21-1-2-3-1001
+      - 10.1.2.3
+      - 10.0.0.0/8
+      - fd00::/8
+  - {queue: open}
+  - {queue: closed, allow: []}
+"""
+    orders, anybody, nobody = load_mappings(write(tmp_path, text, "m.yaml")[0]).queues
+    assert (orders.authenticate, orders.encrypt) == ("required", "required")
+    assert orders.journal == "orders.journal"
+    assert orders.allow == (
+        "3F8A0C5E-6A0B-4C55-9F0E-0D3C2B1A4F77",
+        "s-1-5-21-1-2-3-1001",
+        "10.1.2.3",
+        "10.0.0.0/8",
+        "fd00::/8",
+    )
+    assert (anybody.allow, anybody.journal) == (None, None)
+    assert nobody.allow == ()  # not the same: nobody may
+
+
 def test_a_folder_is_read_as_one(tmp_path: Path) -> None:
     write(tmp_path, "queues: [{queue: b}]", "b.yaml")
     write(tmp_path, "queues: [{queue: a}]\ndefaults: {transactional: true}", "a.yaml")
@@ -119,11 +149,7 @@ BROKEN_MAPPINGS: list[tuple[str, str]] = [
     ("queue: a, headers: {add: §{env: prod}}", NOT_YET),
     ("queue: a, headers: {prefix: §''}", NOT_YET),
     ("queue: a, order: §key", NOT_YET),
-    ("queue: a, authenticate: §required", NOT_YET),
-    ("queue: a, encrypt: §required", NOT_YET),
-    ("queue: a, allow: §[bob]", NOT_YET),
     ("queue: a, allow_read: §[]", NOT_YET),
-    ("queue: a, journal: §a.journal", NOT_YET),
     ("queue: a, key: §header:x", NOT_YET),
     ("queue: a, key: §json:$.order.id", NOT_YET),
     ("defaults: {mode: §retain}", NOT_YET),
@@ -155,6 +181,11 @@ BROKEN_MAPPINGS: list[tuple[str, str]] = [
     ("queue: a, headers: {add: {env: §1}}", "put it in quotes"),
     ("queue: a, headers: {rename: §[a]}", "must have keys"),
     ("queue: a, allow: §bob", "a list"),
+    ("queue: a, allow: [§bob]", "GUID, a SID, an address or a network"),
+    ("queue: a, allow: [S-1-1-0,\n    10.0.0.0/8,\n    §10.0.0.1/8]", "a network"),
+    ("queue: a, allow: [§S-2-1]", "a SID"),
+    ("queue: a, journal: §a/b", "legal Kafka topic"),
+    ("queue: a, encrypt: §always", "none, optional, required"),
     ("defaults: {unknown: §create}", "did you mean 'auto-create'"),
     # names of queues and topics
     ("queue: §''", "1 to 124"),

@@ -4,6 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from bridge.core.access import AccessList
 from bridge.core.admission import Policy
 from bridge.core.catalogue import Catalogue, Queue
 from bridge.core.mapping_rules import QueueMapping, QueuePath, Topic
@@ -27,6 +28,9 @@ def queue(
     partitions: int = 4,
     max_bytes: int = 5 << 20,
     topic: str = "",
+    access: AccessList | None = None,
+    journal: str = "",
+    journal_partitions: int = 1,
     **settings: Any,
 ) -> Queue:
     topic = topic or name.removeprefix("private$\\").strip("$").replace("@", "-")
@@ -34,7 +38,14 @@ def queue(
         queue=QueuePath(name), topic=Topic(topic), transactional=transactional, **settings
     )
     return Queue(
-        mapping=mapping, name=name, topic=topic, partitions=partitions, max_bytes=max_bytes
+        mapping=mapping,
+        name=name,
+        topic=topic,
+        partitions=partitions,
+        max_bytes=max_bytes,
+        access=access,
+        journal=journal,
+        journal_partitions=journal_partitions,
     )
 
 
@@ -135,6 +146,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "hash_algorithm": u32,
     "provider": texts,
     "privacy_level": u32,
+    "encrypted": st.booleans(),
     "encryption_algorithm": u32,
     "trace_queue": st.none() | guids,
     "connector": st.none() | guids,

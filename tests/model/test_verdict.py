@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bridge.model.verdict import ACCEPTED, DUPLICATE, Cursor, Outcome, Verdict
+from bridge.model.verdict import ACCEPTED, BUSY, DUPLICATE, Cursor, Outcome, Verdict
 
 
 def test_a_stream_starts_at_zero() -> None:  # QB-80
@@ -8,11 +8,12 @@ def test_a_stream_starts_at_zero() -> None:  # QB-80
 
 
 def test_plain_messages_have_no_cursor() -> None:  # QB-70, QB-71
-    for verdict in (ACCEPTED, DUPLICATE):
+    for verdict in (ACCEPTED, BUSY, DUPLICATE):
         assert verdict.cursor is None
         assert verdict.message_class == 0  # no nack
     assert ACCEPTED.outcome is Outcome.ACCEPTED
     assert DUPLICATE.outcome is Outcome.DUPLICATE
+    assert BUSY.outcome is Outcome.BUSY  # DM-11
 
 
 def test_verdicts_are_values() -> None:
@@ -28,4 +29,5 @@ def test_outcomes_read_as_words() -> None:
         "out_of_order",
         "expired",
         "rejected",
+        "busy",
     ]

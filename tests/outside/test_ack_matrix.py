@@ -34,7 +34,7 @@ from tests.outside.rawmsmq import (
 from tests.outside.rawparse import Received
 from tests.outside.rawpeer import Recorder
 from tests.outside.rawsender import soon
-from tests.outside.records import of_source, read_topic
+from tests.outside.reader import Reader
 
 pytestmark = pytest.mark.kafka
 SEQUENCE = 0x65000000_00000300
@@ -316,13 +316,9 @@ def test_ids_are_new_and_acks_come_in_their_order(run: Run) -> None:  # DM-1, QB
 
 
 def test_only_the_accepted_ones_are_records(appliance: Appliance, run: Run) -> None:  # DM-34
-    records = [
-        record
-        for name in appliance.queues
-        for record in of_source(
-            read_topic(appliance.bootstrap, appliance.topic(name)), run.source
-        )
-    ]
+    topics = [appliance.topic(name) for name in appliance.queues]
+    with Reader(appliance.bootstrap, topics) as reader:
+        records = reader.of(run.source)
     labels = [record.header["msmq.label"].decode() for record in records]
     accepted = [case.message.label for case in run.cases if not case.refusal]
     assert sorted(labels) == sorted([*accepted, "sentinel"])

@@ -33,6 +33,7 @@ from tests.outside.rawmsmq import (
 from tests.outside.rawparse import Received
 from tests.outside.rawpeer import RawPeer, Recorder
 from tests.outside.rawsender import soon
+from tests.outside.reader import Reader
 from tests.outside.records import Record, identity, of_source, read_topic, until
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
@@ -382,6 +383,68 @@ def test_acks_wait_for_a_sender_that_comes_back_by_itself(
         assert len(sender.kept) == 7
 
 
+def test_a_duplicate_is_not_acknowledged_again(appliance: Appliance) -> None:  # QB-71, QB-83
+    guid = uuid4()
+    messages = [
+        asking(guid, private(5, code=2)),
+        replace(asking(guid, private(5, code=2)), recoverable=False),
+        replace(asking(guid, private(5, code=2), acks=ACK_NA), destination=queue("orders")),
+        ordered(guid, 1),
+    ]
+    with sending(appliance, guid) as sender:
+        sender.send_all_windowed(messages)
+        settle(sender)
+        told = [one.message_class for one in sender.administration]
+        assert sorted(told) == sorted([*ACKS, *ACKS, 0x800A, *ACKS, 0x0002])
+    with sending(appliance, guid) as sender:
+        sender.send_all_windowed(messages)
+        settle(sender)
+        assert [one.message_class for one in sender.administration] == [0x0002]
+        assert not any(one.is_final_ack for one in sender.kept)
+
+
+def test_killed_between_commit_and_acks(appliance: Appliance) -> None:
+    """The sender resends all of it; each ack comes once, with the id it may have had before."""
+    guid = uuid4()
+    messages = [asking(guid, private(5, code=2)) for _ in range(20)]
+    messages += [ordered(guid, number) for number in range(1, 11)]
+    topics = [appliance.topic("plain"), appliance.topic("orders")]
+    with Reader(appliance.bootstrap, topics) as reader:
+        sender = Recorder(appliance.binary_address, guid, recoverable_ack_ms=60_000, auto_ack=False)
+        sender.connect().handshake()
+        sender.transmit(messages)
+        while len(reader.of(guid)) < len(messages):
+            assert appliance.process.poll() is None
+        appliance.kill()
+        sender.read_to_end()
+        seen = sender.kept
+        appliance.restart(empty_data=True)
+        sender.auto_ack = True
+        sender.recoverable_ack_ms = 500
+        sender.unsent.extend(messages if not sender.table else [])
+        sender.resume(appliance.binary_address)
+        sender.send_all_windowed(deadline=soon(30))
+        settle(sender)
+        sender.until(lambda: len(sender.administration) >= 2 * len(messages) + 1)
+        sender.close()
+        assert len(reader.of(guid)) == len(messages) + 1
+    for message in messages:
+        assert classes_for(message, sender.kept) == [*ACKS]
+    finals = [one for one in sender.kept if one.is_final_ack]
+    assert sorted(one.sequence[1] for one in finals) == list(range(1, 11))
+    before = {_key(one): one.message_id for one in seen if not one.is_order_ack}
+    after = {_key(one): one.message_id for one in sender.kept if not one.is_order_ack}
+    assert {key: after[key] for key in before} == before
+    assert len(set(after.values())) == len(after)
+
+
+def _key(packet: Received) -> tuple[bytes, int]:
+    return (
+        packet.body[16:] if packet.is_final_ack else packet.correlation,
+        packet.message_class | packet.is_final_ack << 16,
+    )
+
+
 def test_ids_never_repeat(appliance: Appliance, peers: Peers) -> None:  # DM-1, QB-152
     peer = peers["counted"]
     ids: list[int] = []
@@ -389,8 +452,8 @@ def test_ids_never_repeat(appliance: Appliance, peers: Peers) -> None:  # DM-1, 
     for number in range(1, 5):
         with sending(appliance, peer.guid) as sender:
             sender.transmit([asking(peer.guid, private(5, code=2)), ordered(peer.guid, number)])
-            sender.until(lambda: not sender.table)  # noqa: B023
-            sender.until(lambda: len(sender.kept) >= 6)  # noqa: B023
+            sender.until(lambda: not sender.table)
+            sender.until(lambda: len(sender.kept) >= 6)
             settle(sender)
             assert len(sender.kept) == 7  # 5 acks for administration, a final and an order ack
             ids += sorted(one.message_id for one in sender.kept)
@@ -404,9 +467,7 @@ def test_no_acks_of_acks(appliance: Appliance) -> None:  # DM-19, QB-5: but they
     kinds = (0x0002, 0x4000, 0x8003, 0x8000, 0xC002)
     with sending(appliance) as sender:
         template = asking(sender.guid, private(5, code=2), acks=15)
-        to_plain = [
-            replace(template, message_id=next(_ids), message_class=kind) for kind in kinds
-        ]
+        to_plain = [replace(template, message_id=next(_ids), message_class=kind) for kind in kinds]
         to_nowhere = [
             replace(one, message_id=next(_ids), destination=queue("nowhere")) for one in to_plain
         ]

@@ -31,19 +31,21 @@ def config_of(kafka: EmbeddedKafka, topic: str) -> dict[str, str]:
 
 def test_the_names() -> None:  # design 3.4
     own = OwnTopics("_msmq-bridge")
-    assert (own.state, own.seen, own.audit, own.rejects) == (
+    assert (own.state, own.seen, own.audit, own.rejects, own.deadletter) == (
         "_msmq-bridge.state",
         "_msmq-bridge.seen",
         "_msmq-bridge.audit",
         "_msmq-bridge.rejects",
+        "_msmq-bridge.deadletter",
     )
 
 
 def test_what_is_missing_is_made(kafka: EmbeddedKafka) -> None:
     own, orders = OwnTopics(unique("own")), unique("orders")
     facts = ensure(kafka, own, orders, shards=3)
-    assert set(facts) == {own.state, own.seen, own.audit, own.rejects, orders}
-    for name in (own.state, own.seen, own.audit, own.rejects):
+    ours = {own.state, own.seen, own.audit, own.rejects, own.deadletter}
+    assert set(facts) == ours | {orders}
+    for name in ours:
         assert facts[name] == TopicFacts(3, MAX_MESSAGE_BYTES)
     assert facts[orders] == TopicFacts(4, MAX_MESSAGE_BYTES)  # the broker's own number
     assert config_of(kafka, own.state)["cleanup.policy"] == "compact"
@@ -52,6 +54,8 @@ def test_what_is_missing_is_made(kafka: EmbeddedKafka) -> None:
     assert int(seen["retention.ms"]) >= HOUR_MS  # section 6: compact+delete >= 1 h
     assert config_of(kafka, own.audit)["cleanup.policy"] == "delete"
     assert config_of(kafka, own.rejects)["cleanup.policy"] == "delete"
+    dead = config_of(kafka, own.deadletter)
+    assert (dead["cleanup.policy"], dead["retention.ms"]) == ("delete", "-1")  # until it is read
 
 
 def test_a_second_call_finds_everything(kafka: EmbeddedKafka) -> None:

@@ -2,15 +2,20 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.telemetry import Telemetry
+from bridge.model.errors import SinkUnavailable
 
 
 class FakeAppliance:
     def __init__(self) -> None:
         self.reasons: list[str] = []
         self.fails = False
+        self.away = ""
+        self.asked: list[tuple[str, str]] = []
+        self.verdicts: list[dict[str, Any]] = []
         self.answer: dict[str, object] = {
             "ready": True,
             "queue_manager": {
@@ -31,6 +36,12 @@ class FakeAppliance:
 
     def ready(self) -> tuple[bool, list[str]]:
         return not self.reasons, self.reasons
+
+    async def trace(self, kind: str, text: str) -> list[dict[str, Any]]:
+        if self.away:
+            raise SinkUnavailable(self.away)
+        self.asked.append((kind, text))
+        return self.verdicts
 
 
 @asynccontextmanager

@@ -66,6 +66,47 @@ def test_status() -> None:
     talk(dialogue, appliance)
 
 
+def test_trace() -> None:  # design D6
+    appliance = FakeAppliance()
+    appliance.verdicts = [{"id": "a\\1", "verdict": "accepted"}]
+
+    async def dialogue(ask: Ask) -> None:
+        for question in ("id=a%5C1", "label=L%26x", "correlation=00ff"):
+            answer, _ = await ask(f"/api/trace?{question}")
+            assert answer.status == 200
+            assert await answer.json() == {"verdicts": appliance.verdicts}
+
+    talk(dialogue, appliance)
+    assert appliance.asked == [("id", "a\\1"), ("label", "L&x"), ("correlation", "00ff")]
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["", "?", "?id=", "?topic=orders", "?id=a&label=b", "?id=a&id=b", "?id=a&limit=1", "?ID=a"],
+)
+def test_trace_takes_one_question(question: str) -> None:
+    appliance = FakeAppliance()
+
+    async def dialogue(ask: Ask) -> None:
+        answer, text = await ask(f"/api/trace{question}")
+        assert (answer.status, text) == (400, '{"error": "ask with one of id, label, correlation"}\n')
+
+    talk(dialogue, appliance)
+    assert appliance.asked == []
+
+
+def test_trace_while_kafka_is_away() -> None:
+    appliance = FakeAppliance()
+    appliance.away = "Kafka: reading the trace: timed out"
+
+    async def dialogue(ask: Ask) -> None:
+        answer, _ = await ask("/api/trace?id=a")
+        assert answer.status == 503
+        assert await answer.json() == {"error": appliance.away}
+
+    talk(dialogue, appliance)
+
+
 def test_metrics() -> None:
     telemetry = Telemetry()
     telemetry.session_opened()
