@@ -7,8 +7,9 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from bridge.adapters.config_files import kafka_properties, load_mappings
 from bridge.adapters.courier import Courier
@@ -18,9 +19,11 @@ from bridge.adapters.kafka.health import KafkaHealth
 from bridge.adapters.kafka.sink import KafkaShardSink
 from bridge.adapters.kafka.topics import OwnTopics, TopicFacts, ensure_topics
 from bridge.adapters.kafka.tracer import Follower, Tracer
+from bridge.adapters.kafka.worker import Worker
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.net.binary_server import BinaryServer
 from bridge.adapters.net.ping import PingServer
+from bridge.adapters.net.ports import require_free
 from bridge.adapters.runtime import remove_runtime, write_runtime
 from bridge.adapters.store.audit_index import AuditIndex
 from bridge.adapters.telemetry import Telemetry
@@ -41,8 +44,10 @@ from bridge.core.identity import (
 from bridge.core.mapping_rules import Mappings
 from bridge.core.receipts import Receipts
 from bridge.core.shard import Shard
-from bridge.model.errors import SinkUnavailable
+from bridge.model.errors import ConfigError, SinkUnavailable
 from bridge.model.guid import NULL_GUID, Guid
+
+Result = TypeVar("Result")
 
 _log = logging.getLogger(__name__)
 DRAIN_S: Final = 10.0
@@ -62,6 +67,7 @@ class Appliance:
         self.id = config.queue_manager.id or NULL_GUID
         self.names = tuple(config.queue_manager.names) or _host_names()
         self._kafka: EmbeddedKafka | None = None
+        self._kafka_start: asyncio.Task[None] | None = None
         self._bootstrap = ""
         self._tasks: list[asyncio.Task[None]] = []
         self._pumps: list[ShardPump] = []
@@ -79,15 +85,13 @@ class Appliance:
     async def start(self, announce: Callable[[str], None]) -> None:
         """Fence, read state to the end, listen. Design D2"""
         await self._start_admin(announce)
+        if self.config.listen.binary is not None:  # before a running twin is fenced for nothing
+            require_free(self.config.listen.host, self.config.listen.binary, "listen.binary")
         settings = await self._start_kafka(announce)
         self._health = KafkaHealth(settings)
         self._tasks.append(asyncio.create_task(self._health.run()))
         own = OwnTopics(self.config.topic_prefix)
-        facts = await self._patiently(
-            lambda: asyncio.to_thread(
-                ensure_topics, settings, own, self.config.shards, self._topics()
-            )
-        )
+        facts = await self._ensure_topics(settings, own)
         self._catalogue = Catalogue(self.id, self._queues(facts))
         await self._open_shards(settings, own, facts[own.state].partitions)
         self._start_index(settings, own)
@@ -120,12 +124,20 @@ class Appliance:
             await asyncio.wait(closes, timeout=CLOSE_S)
         if self._follower is not None:
             await asyncio.to_thread(self._follower.stop)
-        if self._tracer is not None:
+        if self._tracer is not None and self._health is not None and self._health.up:
             await asyncio.to_thread(self._tracer.close)
         await self._admin.stop()
-        remove_runtime(self.config.data)
+        if "admin" in self.listeners:  # else it is somebody else's
+            remove_runtime(self.config.data)
         if self._kafka is not None:
-            await asyncio.to_thread(self._kafka.stop)
+            await self._stop_kafka(self._kafka)
+
+    async def _stop_kafka(self, kafka: EmbeddedKafka) -> None:
+        """Also one that is just being started: no broker may outlive us."""
+        await asyncio.to_thread(kafka.stop)
+        if self._kafka_start is not None:
+            await asyncio.gather(self._kafka_start, return_exceptions=True)
+            await asyncio.to_thread(kafka.stop)
 
     async def _drain(self) -> None:
         """What is committing may finish, so that its senders need not send it again."""
@@ -143,14 +155,21 @@ class Appliance:
             return
         address = await self._admin.start(listen.admin_host, listen.admin)
         self.listeners["admin"] = address
-        write_runtime(self.config.data, f"http://{address}", os.getpid())
+        try:
+            write_runtime(self.config.data, f"http://{address}", os.getpid())
+        except OSError as error:
+            raise ConfigError(
+                f"cannot write to {self.config.data} ({error.strerror})",
+                where="data",
+                mend="choose a folder of this user's",
+            ) from error
         announce(f"listening: admin on {address}")
 
     async def _start_kafka(self, announce: Callable[[str], None]) -> dict[str, Any]:
         settings: dict[str, Any] = dict(kafka_properties(self.config))
         if "bootstrap.servers" not in settings:
             self._kafka = EmbeddedKafka(self.config.data / "kafka")
-            await asyncio.to_thread(self._kafka.start)
+            await self._start_broker(self._kafka.start)
             settings["bootstrap.servers"] = self._kafka.bootstrap_servers
             announce(f"kafka: embedded broker on {self._kafka.bootstrap_servers}")
             self._tasks.append(asyncio.create_task(self._watch_kafka(self._kafka)))
@@ -162,9 +181,14 @@ class Appliance:
         while True:
             await asyncio.to_thread(kafka.wait_dead, None)
             _log.error("the embedded Kafka has died; starting it again")
-            await asyncio.to_thread(kafka.restart)
+            await self._start_broker(kafka.restart)
 
-    async def _patiently(self, attempt: Callable[[], Any]) -> Any:
+    async def _start_broker(self, start: Callable[[], None]) -> None:
+        """Who is cancelled leaves it to `stop`."""
+        self._kafka_start = asyncio.create_task(asyncio.to_thread(start))
+        await asyncio.shield(self._kafka_start)
+
+    async def _patiently(self, attempt: Callable[[], Awaitable[Result]]) -> Result:
         """Kafka may come up after us; say what is missing and try again."""
         while True:
             try:
@@ -173,6 +197,17 @@ class Appliance:
                 self._starting = str(error)
                 _log.warning("%s; trying again", error)
                 await asyncio.sleep(RETRY_S)
+
+    async def _ensure_topics(
+        self, settings: dict[str, Any], own: OwnTopics
+    ) -> dict[str, TopicFacts]:
+        """In a worker, so that nobody who gives up waits for a Kafka that is away."""
+        worker = Worker("topics")
+        make = partial(ensure_topics, settings, own, self.config.shards, self._topics())
+        try:
+            return await self._patiently(lambda: worker.run(make))
+        finally:
+            worker.stop()
 
     def _topics(self) -> list[str]:
         queues = self.mappings.queues

@@ -127,8 +127,10 @@ class ShardPump:
                     _log.info("shard is open again")
                 while True:
                     # An idle shard commits too, now and then: so it hears that it was fenced.
+                    # (Not wait_for: in Python 3.11 it can swallow a cancellation.)
                     with suppress(TimeoutError):
-                        await asyncio.wait_for(self._work.wait(), HEARTBEAT_S)
+                        async with asyncio.timeout(HEARTBEAT_S):
+                            await self._work.wait()
                     await self._commit()
                     failures = 0
             except SinkUnavailable as error:

@@ -6,12 +6,13 @@ import asyncio
 import itertools
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 from rich.progress import Progress
 
 from bridge.adapters.net.binary_client import send_all
@@ -24,6 +25,7 @@ from bridge.model.names import Direct, parse_format_name
 from bridge.protocol.binary.outgoing import Outgoing
 
 MAX_BODY = 4 * 1024 * 1024 - 4096  # a packet holds 4 MiB with its headers
+MAX_LABEL = 249  # UTF-16 units. MS-MQMQ 2.2.19.3
 
 
 class Ack(StrEnum):
@@ -123,9 +125,10 @@ def send(
         response_queue=_name("--response-queue", response_queue),
         ack=_ACK_FLAGS[ack],
     )
-    text = _body(body, file)
+    _check_label(label, count)
+    body_of = _bodies(body, file, size)
     messages = (
-        _message(template, n, text, label, size, per_transaction if transactional else 0, count)
+        _message(template, n, body_of(n), label, per_transaction if transactional else 0, count)
         for n in range(1, count + 1)
     )
     started = time.monotonic()
@@ -153,7 +156,8 @@ async def _send(
         local=source, sequence_timestamp=int(time.time()), ordinals=lambda: next(ordinals)
     )
     outgoing.add(list(messages))
-    with Progress(disable=not sys.stderr.isatty(), transient=True) as bar:
+    screen = Console(stderr=True)
+    with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:
         task = bar.add_task("sending", total=count)
         await send_all(
             outgoing,
@@ -166,15 +170,10 @@ async def _send(
 
 
 def _message(
-    template: Message, n: int, text: bytes, label: str, size: int, per_transaction: int, count: int
+    template: Message, n: int, body: bytes, label: str, per_transaction: int, count: int
 ) -> Message:
     values = {name: getattr(template, name) for name in template.__struct_fields__}
-    body = text.replace(b"{n}", b"%d" % n)
-    values |= {
-        "ordinal": n,
-        "label": label.replace("{n}", str(n)),
-        "body": body.ljust(size, b".") if size else body,
-    }
+    values |= {"ordinal": n, "label": label.replace("{n}", str(n)), "body": body}
     if per_transaction:
         first = (n - 1) % per_transaction == 0
         last = n % per_transaction == 0 or n == count
@@ -219,7 +218,9 @@ def _name(option: str, text: str) -> str:
 
 def _address(text: str) -> Address:
     try:
-        return Address.parse(text)
+        address = Address.parse(text)
+        address.host.encode("idna")  # as the resolver will
+        return address
     except ValueError as error:
         raise ConfigError(
             f"{text!r}: {error}", where="--host", mend="write HOST or HOST:PORT"
@@ -243,11 +244,31 @@ def _correlation(text: str) -> bytes:
     return raw
 
 
-def _body(body: str, file: Path | None) -> bytes:
-    if file is None:
-        return (body or "message {n}").encode()
+def _check_label(label: str, count: int) -> None:
+    longest = label.replace("{n}", str(count)).encode("utf-16-le", "surrogatepass")
+    if len(longest) > 2 * MAX_LABEL:
+        raise ConfigError(
+            f"has {len(longest) // 2} characters",
+            where="--label",
+            mend=f"an MSMQ label has at most {MAX_LABEL}",
+        )
+
+
+def _bodies(body: str, file: Path | None, size: int) -> Callable[[int], bytes]:
+    """The body of the n-th message; a file goes out as it is."""
+    if file is not None:
+        data = _read(file).ljust(size, b".")
+        return lambda _: data
+    text = (body or "message {n}").encode("utf-8", "surrogateescape")  # whatever the shell gave
+    return lambda n: text.replace(b"{n}", b"%d" % n).ljust(size, b".")
+
+
+def _read(file: Path) -> bytes:
+    from_stdin = str(file) == "-"
+    if from_stdin and sys.stdin is None:
+        raise ConfigError("standard input is closed", where="--file")
     try:
-        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        data = sys.stdin.buffer.read() if from_stdin else file.read_bytes()
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}", where="--file") from error
     if len(data) > MAX_BODY:

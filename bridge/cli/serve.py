@@ -7,6 +7,7 @@ import gc
 import logging
 import signal
 import sys
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -20,6 +21,13 @@ from bridge.cli.options import ConfigOption
 _log = logging.getLogger(__name__)
 
 
+class LogLevel(StrEnum):
+    DEBUG = "DEBUG"
+    INFO = "INFO"
+    WARNING = "WARNING"
+    ERROR = "ERROR"
+
+
 def register(app: typer.Typer) -> None:
     app.command("serve")(serve)
 
@@ -30,8 +38,9 @@ def serve(
         bool, typer.Option("--live", help="Show a live picture of what arrives.")
     ] = False,
     log_level: Annotated[
-        str, typer.Option("--log-level", help="DEBUG, INFO, WARNING or ERROR.")
-    ] = "",
+        LogLevel | None,
+        typer.Option("--log-level", help="What goes to stderr.", case_sensitive=False),
+    ] = None,
 ) -> None:
     """Be an MSMQ queue manager whose messages are Kafka records.
 
@@ -39,7 +48,7 @@ def serve(
 
     Example: msmq-bridge serve --config bridge.yaml
     """
-    setup_logging(log_level or ("WARNING" if live else "INFO"))
+    setup_logging(log_level or (LogLevel.WARNING if live else LogLevel.INFO))
     asyncio.run(_serve(Appliance(load_config(config)), live=live))
 
 

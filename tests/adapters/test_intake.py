@@ -113,15 +113,16 @@ class World:
 
 def play(scene: Callable[[World], Awaitable[None]], world: Callable[[], World] = World) -> World:
     async def run() -> World:
-        made = world()
-        await made.start()
-        try:
-            await scene(made)
-        finally:
-            await made.stop()
-        return made
+        async with asyncio.timeout(30):  # wait_for may swallow what it should tell
+            made = world()
+            await made.start()
+            try:
+                await scene(made)
+            finally:
+                await made.stop()
+            return made
 
-    return asyncio.run(asyncio.wait_for(run(), 30))
+    return asyncio.run(run())
 
 
 async def until(event: asyncio.Event) -> None:
@@ -341,6 +342,40 @@ def test_an_idle_shard_commits_nothing() -> None:
             await asyncio.sleep(0)
 
     assert play(scene).log.units == 1
+
+
+def test_an_idle_shard_commits_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So it hears that it was fenced, and opens its sink anew."""
+    monkeypatch.setattr(module, "HEARTBEAT_S", 0.001)
+
+    async def scene(world: World) -> None:
+        await MemoryShardSink(world.log).open()  # somebody else takes the shard
+        async with asyncio.timeout(SOON):
+            while world.log.owner is not world.sink:
+                world.sink.publishing.clear()
+                await world.sink.publishing.wait()
+
+    world = play(scene)
+    assert world.sink.opened == 2
+    assert world.values == []
+
+
+@pytest.mark.parametrize("pauses", range(12))
+def test_a_pump_ends_whenever_it_is_told_to(pauses: int) -> None:
+    """Also in the very moment in which work comes: a cancellation must not get lost."""
+
+    async def run() -> None:
+        world = World()
+        await world.start()
+        for _ in range(pauses):
+            await asyncio.sleep(0)
+        world.submit(plain(1))
+        if pauses % 2:
+            await asyncio.sleep(0)
+        async with asyncio.timeout(SOON):
+            await world.stop()
+
+    asyncio.run(run())
 
 
 def test_a_bug_ends_the_pump_loudly() -> None:  # style 5: crash the task

@@ -7,7 +7,6 @@ from bridge.core.mapping_rules import (
     Defaults,
     HeaderRules,
     Key,
-    Mappings,
     QueueMapping,
     QueuePath,
     QueueSettings,

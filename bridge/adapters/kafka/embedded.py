@@ -110,7 +110,7 @@ class EmbeddedKafka:
 
     def stop(self) -> None:
         """End it in order; does nothing when it is not running."""
-        if self.running:
+        if self.running and self._pid:  # without one it has only just been launched
             self._signal(signal.SIGCONT)
             self._signal(signal.SIGTERM)
             self.wait_dead(STOP_TIMEOUT_S)

@@ -10,10 +10,10 @@ from typing import Final
 from bridge.adapters.courier import Courier
 from bridge.adapters.intake import Intake
 from bridge.adapters.net.connection import Connection
+from bridge.adapters.net.ports import cannot_listen
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import Address
 from bridge.core.identity import Ordinals
-from bridge.model.errors import ConfigError
 from bridge.model.guid import Guid
 from bridge.protocol.binary.handshake import AcceptorHandshake, InitiatorHandshake
 from bridge.protocol.binary.session import Session, SessionSettings, SessionState
@@ -52,11 +52,7 @@ class BinaryServer:
                 backlog=1024,
             )
         except OSError as error:
-            raise ConfigError(
-                f"cannot listen on {Address(host, port)} ({error.strerror or error})",
-                where="listen.binary",
-                mend="choose another port or address, or stop what uses it",
-            ) from error
+            raise cannot_listen(host, port, "listen.binary", error) from error
         bound = self._server.sockets[0].getsockname()
         return str(Address(bound[0], bound[1]))
 

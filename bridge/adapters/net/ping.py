@@ -8,8 +8,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, cast
 
+from bridge.adapters.net.ports import cannot_listen
 from bridge.config import Address
-from bridge.model.errors import ConfigError, WireError
+from bridge.model.errors import WireError
 from bridge.model.guid import Guid
 from bridge.wire.binary.ping import Ping
 
@@ -29,11 +30,7 @@ class PingServer(asyncio.DatagramProtocol):
         try:
             await loop.create_datagram_endpoint(lambda: self, (host, port))
         except OSError as error:
-            raise ConfigError(
-                f"cannot listen on {host}:{port} ({error.strerror or error})",
-                where="listen.ping",
-                mend="choose another port or address, or null to turn it off",
-            ) from error
+            raise cannot_listen(host, port, "listen.ping", error) from error
         assert self._transport is not None
         bound = self._transport.get_extra_info("sockname")
         return f"{bound[0]}:{bound[1]}"

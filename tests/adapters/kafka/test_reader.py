@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from bridge.adapters.kafka import reader
@@ -17,7 +17,13 @@ pytestmark = pytest.mark.kafka
 
 def values(kafka: EmbeddedKafka, topic: str, partition: int = 0) -> list[bytes | None]:
     settings = {"bootstrap.servers": kafka.bootstrap_servers}
-    return [message.value() for message in read_to_end(settings, topic, partition)]
+    for _ in range(100):
+        try:
+            return [message.value() for message in read_to_end(settings, topic, partition)]
+        except KafkaException as error:  # a topic that was just made; a sink would be opened again
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+                raise
+    raise AssertionError("no leader")
 
 
 def transaction(tx: Producer, topic: str, *some: str, commit: bool = True) -> None:

@@ -21,6 +21,7 @@ from bridge.protocol.binary.session import SessionSettings
 from tests.core.messages import LOCAL, shard
 from tests.outside.rawmsmq import Message, build, cp_request, direct, ec_request
 from tests.outside.rawparse import Establish, Packet, Parameters, parse, wire_length
+from tests.support.waiting import until
 
 SOON_S = 20.0
 PLAIN = direct("OS:bridge01\\private$\\plain")
@@ -37,13 +38,6 @@ def run(test: Coroutine[Any, Any, None]) -> None:
 
     asyncio.run(main())
     assert not faults, faults
-
-
-async def until(check: Callable[[], object]) -> None:
-    """For what no event tells about."""
-    async with asyncio.timeout(SOON_S):
-        while not check():  # noqa: ASYNC110
-            await asyncio.sleep(0.005)
 
 
 class Gated(MemoryShardSink):

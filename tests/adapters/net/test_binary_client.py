@@ -15,9 +15,10 @@ from bridge.adapters.net.binary_client import PeerUnavailable, send_all
 from bridge.model.guid import Guid
 from bridge.model.message import EXPRESS, RECOVERABLE, Message, Transaction
 from bridge.protocol.binary.outgoing import Outgoing
-from tests.adapters.net.memory_server import Behaviour, peer, pipe_to, run, until, world
+from tests.adapters.net.memory_server import Behaviour, peer, pipe_to, run, world
 from tests.core.messages import ORDERS, PLAIN
 from tests.outside.expected import expected_cp_response, expected_ec_response
+from tests.support.waiting import until
 
 DEADLINE_S = 30.0
 

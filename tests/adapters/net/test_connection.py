@@ -13,9 +13,10 @@ import pytest
 from bridge.adapters import intake
 from bridge.adapters.net import connection as module
 from bridge.protocol.binary.session import SessionSettings
-from tests.adapters.net.memory_server import Client, World, client, run, until, world
+from tests.adapters.net.memory_server import Client, World, client, run, world
 from tests.outside.rawmsmq import SessionHeader, ec_request
 from tests.outside.rawparse import SessionAck
+from tests.support.waiting import until
 
 
 @pytest.fixture(autouse=True)

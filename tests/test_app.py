@@ -1,0 +1,302 @@
+"""The appliance as a whole, in this process, on a real broker: start, what it says, stop."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from time import time
+from typing import Any
+
+import pytest
+
+from bridge import app as module
+from bridge.adapters.config_files import load_config
+from bridge.adapters.kafka.embedded import EmbeddedKafka
+from bridge.adapters.kafka.topics import ensure_topics
+from bridge.adapters.net.admin_client import get_json
+from bridge.adapters.net.binary_client import send_all
+from bridge.adapters.runtime import RUNTIME_FILE
+from bridge.app import Appliance
+from bridge.model.errors import ConfigError, SinkUnavailable
+from bridge.model.guid import NULL_GUID, Guid
+from bridge.model.message import RECOVERABLE, Message, Transaction
+from bridge.protocol.binary.outgoing import Outgoing
+from tests.support.config import topic, write_config
+from tests.support.kafka import read_topic, unique
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.kafka
+
+ID = "3f8a0c5e-6a0b-4c55-9f0e-0d3c2b1a4f77"
+SOON_S = 60.0
+
+
+@asynccontextmanager
+async def running(config: Path, said: list[str] | None = None) -> AsyncIterator[Appliance]:
+    appliance = Appliance(load_config(config))
+    try:
+        async with asyncio.timeout(SOON_S):
+            await appliance.start((said if said is not None else []).append)
+        yield appliance
+    finally:
+        async with asyncio.timeout(SOON_S):
+            await appliance.stop()
+
+
+def identity(config: Path) -> str:
+    """Start it, ask who it is, stop it."""
+
+    async def ask() -> str:
+        async with running(config) as appliance:
+            return str(appliance.id)
+
+    return asyncio.run(ask())
+
+
+def test_a_generated_id_survives_the_data_folder(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    prefix = unique("identity")  # design 3.2: it is kept in Kafka
+    made = [
+        identity(write_config(tmp_path / name, kafka.bootstrap_servers, topic_prefix=prefix))
+        for name in ("first", "second")
+    ]
+    assert Guid.parse(made[0]) != NULL_GUID
+    assert made[0] == made[1]
+    other = identity(write_config(tmp_path / "other", kafka.bootstrap_servers))
+    assert other != made[0]
+
+
+def test_a_configured_id_wins_and_is_kept(
+    kafka: EmbeddedKafka, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefix = unique("identity")
+    free = write_config(tmp_path / "free", kafka.bootstrap_servers, topic_prefix=prefix)
+    generated = identity(free)
+    fixed = write_config(
+        tmp_path / "fixed",
+        kafka.bootstrap_servers,
+        topic_prefix=prefix,
+        queue_manager={"id": ID, "names": ["BRIDGE01"]},
+    )
+    assert identity(fixed) == ID
+    assert f"queue manager id changes from {generated} to {ID}" in caplog.text
+    assert identity(free) == ID
+
+
+def test_what_it_says_while_it_starts_and_stops(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    config = write_config(tmp_path, kafka.bootstrap_servers)
+    said: list[str] = []
+
+    async def test() -> None:
+        async with running(config, said) as appliance:
+            admin, binary = appliance.listeners["admin"], appliance.listeners["binary"]
+            assert said == [
+                f"listening: admin on {admin}",
+                f"listening: binary on {binary}",
+                f"ready: queue manager {appliance.id} as BRIDGE01, 127.0.0.1",
+            ]
+            assert not {"127.0.0.1:0", ""} & {admin, binary}
+            assert appliance.ready() == (True, [])
+            told = json.loads((tmp_path / "data" / RUNTIME_FILE).read_text())
+            assert told["admin_url"] == f"http://{admin}"
+            assert await asyncio.to_thread(get_json, told["admin_url"], "/readyz") == {
+                "ready": True,
+                "reasons": [],
+            }
+        assert appliance.ready() == (False, ["stopping"])
+        assert list((tmp_path / "data").iterdir()) == []
+        for address in (admin, binary):
+            host, port = address.split(":")
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection(host, int(port))
+
+    asyncio.run(test())
+
+
+def test_the_status_of_the_design(kafka: EmbeddedKafka, tmp_path: Path) -> None:  # 3.2
+    config = write_config(tmp_path, kafka.bootstrap_servers)
+
+    async def test() -> None:
+        async with running(config) as appliance:
+            host, port = appliance.listeners["binary"].split(":")
+            _, writer = await asyncio.open_connection(host, int(port))
+            await until(lambda: appliance.status()["sessions"])
+            status = appliance.status()
+            assert status == json.loads(json.dumps(status))
+            assert status["ready"] is True
+            assert status["queue_manager"] == {
+                "id": str(appliance.id),
+                "names": ["BRIDGE01", "127.0.0.1"],
+            }
+            assert status["listeners"] == appliance.listeners
+            assert status["kafka"] == {
+                "bootstrap.servers": kafka.bootstrap_servers,
+                "embedded": False,
+            }
+            assert status["session_count"] == 1
+            assert status["sessions"] == [
+                {
+                    "peer": "{}:{}".format(*writer.get_extra_info("sockname")),
+                    "queue_manager": str(NULL_GUID),
+                    "state": "WAITING_EC_MSG",
+                    "received": 0,
+                    "decided": 0,
+                }
+            ]
+            writer.close()
+            await writer.wait_closed()
+
+    asyncio.run(test())
+
+
+def test_listeners_that_are_off(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    config = write_config(tmp_path, kafka.bootstrap_servers, listen={"binary": None, "admin": None})
+    said: list[str] = []
+
+    async def test() -> None:
+        async with running(config, said) as appliance:
+            assert appliance.listeners == {}
+            assert len(said) == 1
+            assert appliance.ready() == (True, [])
+            assert not (tmp_path / "data").exists()  # nothing to be found there
+
+    asyncio.run(test())
+
+
+def test_without_names_it_has_those_of_the_host(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    config = write_config(tmp_path, kafka.bootstrap_servers, queue_manager=None)
+    appliance = Appliance(load_config(config))
+    assert appliance.names[0] == socket.gethostname()
+    assert appliance.id == NULL_GUID
+    assert appliance.ready() == (False, ["starting"])
+    assert appliance.status()["ready"] is False
+
+
+# -- what keeps it from starting --------------------------------------------------------------
+
+
+def refusal(config: Path) -> ConfigError:
+    async def test() -> None:
+        async with running(config):
+            raise AssertionError("it runs")
+
+    with pytest.raises(ConfigError) as caught:
+        asyncio.run(test())
+    assert len(str(caught.value).splitlines()) == 1
+    return caught.value
+
+
+@pytest.mark.parametrize("name", ["binary", "admin"])
+def test_a_busy_port(kafka: EmbeddedKafka, tmp_path: Path, name: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        config = write_config(tmp_path, kafka.bootstrap_servers, listen={name: port})
+        error = refusal(config)
+    assert error.where == f"listen.{name}"
+    assert f"cannot listen on 127.0.0.1:{port}" in error.what
+
+
+def test_a_busy_admin_port_leaves_the_other_ones_folder_alone(
+    kafka: EmbeddedKafka, tmp_path: Path
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        config = write_config(tmp_path, kafka.bootstrap_servers, listen={"admin": port})
+        (tmp_path / "data").mkdir()
+        (tmp_path / "data" / RUNTIME_FILE).write_text("{}")
+        refusal(config)
+    assert (tmp_path / "data" / RUNTIME_FILE).read_text() == "{}"
+
+
+def test_a_data_folder_that_cannot_be(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    config = write_config(tmp_path, kafka.bootstrap_servers, data="bridge.yaml/data")
+    error = refusal(config)
+    assert error.where == "data"
+    assert "Not a directory" in error.what
+
+
+def test_it_waits_for_a_kafka_that_is_away(
+    kafka: EmbeddedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # design D3
+    monkeypatch.setattr(module, "RETRY_S", 0.05)
+    tried: list[int] = []
+
+    def not_yet(*arguments: Any) -> object:
+        tried.append(len(tried))
+        if len(tried) < 3:
+            raise SinkUnavailable("Kafka: nobody there")
+        return ensure_topics(*arguments)
+
+    monkeypatch.setattr(module, "ensure_topics", not_yet)
+    config = write_config(tmp_path, kafka.bootstrap_servers)
+
+    async def test() -> None:
+        appliance = Appliance(load_config(config))
+        start = asyncio.create_task(appliance.start(lambda _: None))
+        try:
+            await until(lambda: "Kafka: nobody there" in appliance.ready()[1])
+            await start
+            assert appliance.ready() == (True, [])
+        finally:
+            await appliance.stop()
+
+    asyncio.run(asyncio.wait_for(test(), SOON_S))
+    assert tried == [0, 1, 2]
+
+
+def test_a_task_that_fails_ends_the_run(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    async def test() -> None:
+        async with running(write_config(tmp_path, kafka.bootstrap_servers)) as appliance:
+
+            async def fail() -> None:
+                raise ZeroDivisionError
+
+            appliance._tasks.append(asyncio.create_task(fail()))
+            with pytest.raises(ZeroDivisionError):
+                await appliance.run()
+
+    asyncio.run(test())
+
+
+# -- one in the place of another --------------------------------------------------------------
+
+
+def test_the_next_one_goes_on_where_the_last_one_stopped(
+    kafka: EmbeddedKafka, tmp_path: Path
+) -> None:  # design 3.2: nothing in a data folder is needed
+    prefix = unique("again")
+    source = Guid.random()
+
+    async def test() -> None:
+        for name in ("first", "second"):  # the second sees only duplicates
+            config = write_config(tmp_path / name, kafka.bootstrap_servers, topic_prefix=prefix)
+            async with running(config) as appliance:
+                await send(appliance.listeners["binary"], source, 20)
+                assert appliance.status()["streams"] == 1
+
+    asyncio.run(test())
+    records = read_topic(kafka.bootstrap_servers, topic(prefix, "orders"))
+    assert [record.value() for record in records] == [b"%d" % n for n in range(1, 21)]
+
+
+async def send(address: str, source: Guid, number: int) -> None:
+    """The same messages of the same sequence each time."""
+    outgoing = Outgoing(local=source, sequence_timestamp=1, ordinals=count(1000).__next__)
+    outgoing.add(
+        [
+            Message(
+                source=source,
+                ordinal=n,
+                destination="DIRECT=OS:bridge01\\private$\\orders",
+                delivery=RECOVERABLE,
+                transaction=Transaction(sequence_id=0, number=0),
+                sent_time=int(time()),
+                body=b"%d" % n,
+            )
+            for n in range(1, number + 1)
+        ]
+    )
+    host, port = address.split(":")
+    await send_all(outgoing, host, int(port), deadline_s=30)
