@@ -16,7 +16,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from uuid import UUID, uuid4
 
 from tests.outside.rawmsmq import Name, direct
@@ -50,6 +50,14 @@ class Settings:
 
 def queue(name: str, host: str = HOST) -> Name:
     return direct(f"OS:{host}\\private$\\{name}")
+
+
+def number_of(name: str) -> int:
+    """T-25: the number of a private queue is a hash of its name."""
+    number = 0
+    for character in name:
+        number = (33 * number + ord(character)) & 0xFFFFFFFF
+    return number
 
 
 def command() -> list[str]:
@@ -99,7 +107,8 @@ class Appliance:
             "data": str(self.data),
             "mappings": str(mappings),
         }
-        entries = {name: {"transactional": kind} for name, kind in QUEUES.items()} | wanted.queues
+        usual = {name: {"transactional": kind} for name, kind in QUEUES.items()}
+        entries: dict[str, Mapping[str, object]] = {**usual, **wanted.queues}
         queues = [
             {"queue": f"private$\\{name}", "topic": self.topic(name), **entry}
             for name, entry in entries.items()
@@ -199,21 +208,27 @@ class Appliance:
         except subprocess.TimeoutExpired:
             return
 
+    def status(self) -> dict[str, Any]:
+        """What `status -o json` tells."""
+        asked = subprocess.run(
+            [*command(), "status", "--config", str(self.config), "-o", "json"],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=True,
+        )
+        answer: dict[str, Any] = json.loads(asked.stdout)
+        return answer
+
     def _ask_status(self) -> None:
         """For when the lines of `serve` do not look as `_LISTENER` thinks."""
         try:
-            asked = subprocess.run(
-                [*command(), "status", "--config", str(self.config), "-o", "json"],
-                cwd=ROOT,
-                capture_output=True,
-                text=True,
-                timeout=30,
-                check=True,
-            )
+            told = self.status()
         except subprocess.SubprocessError:
             return
         with self._news:
-            for name, place in json.loads(asked.stdout).get("listeners", {}).items():
+            for name, place in told.get("listeners", {}).items():
                 host, _, port = str(place).rpartition(":")
                 if port.isdigit():
                     self.listeners.setdefault(name, (host.rpartition("/")[2], int(port)))

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
-from tests.outside.records import Record, _record, of_source
+from tests.outside.records import Record, of_source, record_of
 
 Place = tuple[str, int]
 TIMEOUT_S = 30.0
@@ -48,7 +48,7 @@ class Reader:
             place = str(message.topic()), int(message.partition() or 0)
             error = message.error()
             if error is None:
-                self._records[place[0]].append(_record(message))
+                self._records[place[0]].append(record_of(message))
             elif error.code() == KafkaError._PARTITION_EOF:
                 self._seen[place] = int(message.offset() or 0)
             else:

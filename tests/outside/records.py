@@ -36,10 +36,10 @@ def create_topics(bootstrap: str, topics: Sequence[str], partitions: int = 4) ->
 
 def read_topic(bootstrap: str, topic: str) -> list[Record]:
     """Every committed record there is now, by partition and offset."""
-    return [_record(message) for message in kafka.read_topic(bootstrap, topic)]
+    return [record_of(message) for message in kafka.read_topic(bootstrap, topic)]
 
 
-def _record(message: Message) -> Record:
+def record_of(message: Message) -> Record:
     partition, offset = message.partition(), message.offset()
     assert partition is not None
     assert offset is not None

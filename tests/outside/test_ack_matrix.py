@@ -82,7 +82,7 @@ DELIVERIES = {
     "transactional JN": (True, True, USER_JN, False),
     "transactional JP": (True, True, USER_JP, False),
 }
-QUEUES = {
+QUEUES: dict[str, dict[str, object]] = {
     "full": {"quota_kb": 1},
     "fulltx": {"quota_kb": 1, "transactional": True},
     "shut": {"allow": [STRANGER]},
@@ -194,7 +194,7 @@ class Run:
     def case_of(self, packet: Received) -> Case:
         """By CorrelationID, or by the end of a final ack's body: the same 20 bytes."""
         identity = packet.body[16:] if packet.is_final_ack else packet.correlation
-        source, message_id = identity[:16], struct.unpack("<I", identity[16:])[0]
+        source, message_id = identity[:16], int.from_bytes(identity[16:], "little")
         assert source == self.source.bytes_le, packet
         return self.cases[message_id - 1]
 

@@ -1,18 +1,15 @@
 """Where acknowledgments go and how long they wait. QB-22, QB-112, QB-114; design D1, 3.2"""
 
-import json
 import struct
-import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from tests.outside.appliance import ROOT, Appliance, Settings, command, queue
+from tests.outside.appliance import Appliance, Settings, number_of, queue
 from tests.outside.expected import expected_administration_ack, expected_final_ack
 from tests.outside.rawmsmq import (
     ACK_NA,
@@ -121,21 +118,8 @@ def settle(sender: Recorder) -> None:
     sender.until(lambda: classes_for(last, sender.kept))
 
 
-def status(appliance: Appliance) -> dict[str, Any]:
-    asked = subprocess.run(
-        [*command(), "status", "--config", str(appliance.config), "-o", "json"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-    )
-    answer: dict[str, Any] = json.loads(asked.stdout)
-    return answer
-
-
 def waiting(appliance: Appliance) -> int:
-    return int(status(appliance)["waiting_acks"])
+    return int(appliance.status()["waiting_acks"])
 
 
 def wait_until_delivered(appliance: Appliance, before: int) -> None:
@@ -473,7 +457,7 @@ def test_no_acks_of_acks(appliance: Appliance) -> None:  # DM-19, QB-5: but they
         ]
         sender.send_all_windowed([*to_plain, *to_nowhere])
         settle(sender)
-        assert len(sender.kept) == 1
+        assert [one.message_class for one in sender.kept] == [0x0002]
     found = of_source(read_topic(appliance.bootstrap, appliance.topic("plain")), sender.guid)
     ids = {record.header["msmq.id"] for record in found}
     assert {identity(one.source, one.message_id) for one in to_plain} <= ids
@@ -504,7 +488,7 @@ def test_no_acks_for_messages_to_system_queues(
         ]
         sender.send_all_windowed(messages)
         settle(sender)
-        assert len(sender.kept) == 1
+        assert [one.message_class for one in sender.kept] == [0x0002]
 
 
 NOWHERE = {
@@ -528,19 +512,11 @@ def test_an_admin_queue_that_cannot_be_reached_harms_nobody(
         ]
         sender.send_all_windowed(messages)
         settle(sender)
-        assert len(sender.kept) == 1
+        assert [one.message_class for one in sender.kept] == [0x0002]
     found = of_source(read_topic(appliance.bootstrap, appliance.topic("plain")), sender.guid)
     assert len(found) == 3  # two of these and the last one
     assert appliance.is_ready()
     assert "Traceback" not in appliance.log
-
-
-def number_of(name: str) -> int:
-    """T-25: the number of a private queue is a hash of its name."""
-    number = 0
-    for character in name:
-        number = (33 * number + ord(character)) & 0xFFFFFFFF
-    return number
 
 
 OURS = {
@@ -564,7 +540,7 @@ def test_an_ack_to_a_queue_of_the_bridge_is_a_record(
         refused = replace(message, message_id=next(_ids), destination=queue("orders"))
         sender.send_all_windowed([message, refused])
         settle(sender)
-        assert len(sender.kept) == 1
+        assert [one.message_class for one in sender.kept] == [0x0002]
     records = until(
         lambda: acks_here(appliance, message, refused), lambda found: len(found) >= 3, seconds=5
     )

@@ -4,18 +4,16 @@ import json
 import re
 import socket
 import struct
-import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
-from tests.outside.appliance import ROOT, Appliance, Settings, command, queue
+from tests.outside.appliance import Appliance, Settings, number_of, queue
 from tests.outside.rawmsmq import (
     ACK_NA,
     ACK_PA,
@@ -175,14 +173,6 @@ def check(
     found = set(ids_of(bench.records(sender.guid)))
     assert {name_of(one) for one in accepted} <= found
     assert not {name_of(one) for group in refused.values() for one in group} & found
-
-
-def number_of(name: str) -> int:
-    """T-25: the number of a private queue is a hash of its name."""
-    number = 0
-    for character in name:
-        number = (33 * number + ord(character)) & 0xFFFFFFFF
-    return number
 
 
 FOREIGN = UUID("88888888-0000-4000-8000-000000000001")
@@ -479,23 +469,11 @@ def test_a_report_to_an_unknown_queue_is_dropped(appliance: Appliance, bench: Be
         assert len(sender.kept) == 2
 
 
-def status(appliance: Appliance) -> dict[str, Any]:
-    asked = subprocess.run(
-        [*command(), "status", "--config", str(appliance.config), "-o", "json"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-    )
-    answer: dict[str, Any] = json.loads(asked.stdout)
-    return answer
-
-
 def clones_counted(appliance: Appliance) -> float:
-    text = appliance.get("/metrics")[1]
-    samples = re.findall(r"^\w*clone\w*_total(?:\{.*\})? ([0-9.eE+-]+)$", text, re.M)
-    return sum(float(value) for value in samples)
+    """By a counter of its own, or by one that has a label for it."""
+    lines = appliance.get("/metrics")[1].splitlines()
+    counters = [line.rsplit(" ", 1) for line in lines if re.match(r"\w+_total\b", line)]
+    return sum(float(value) for name, value in counters if "clone" in name)
 
 
 def test_a_cloned_guid_is_named(appliance: Appliance) -> None:  # design D4
@@ -508,7 +486,7 @@ def test_a_cloned_guid_is_named(appliance: Appliance) -> None:  # design D4
         assert any("clone" in line.lower() for line in lines), lines
         assert any(STRANGE_IP in line and FRIENDLY_IP in line for line in lines), lines
         assert clones_counted(appliance) == before + 1
-        told = {name: value for name, value in status(appliance).items() if "clone" in name}
+        told = {name: value for name, value in appliance.status().items() if "clone" in name}
         assert str(guid) in json.dumps(told), told
         assert STRANGE_IP in json.dumps(told)
         assert FRIENDLY_IP in json.dumps(told)
@@ -525,7 +503,7 @@ def test_a_sender_that_moves_is_no_clone(appliance: Appliance) -> None:
 
 def wait_until_closed(appliance: Appliance, guid: UUID) -> None:
     deadline = soon(10)
-    while str(guid) in json.dumps(status(appliance)["sessions"]):
+    while str(guid) in json.dumps(appliance.status()["sessions"]):
         assert soon(0) < deadline, "the session is still there"
 
 
