@@ -49,7 +49,9 @@ def trace(
     """
     kind, text = _asked(message_id, label, correlation)
     url = find_admin_url(load_config(config))
-    verdicts = get_json(url, f"/api/trace?{kind}={quote(text, safe='')}")["verdicts"]
+    verdicts = get_json(url, f"/api/trace?{kind}={quote(text, safe='', errors='replace')}")[
+        "verdicts"
+    ]
     if not verdicts:
         raise NotFound(f"no verdict on {kind} {text}; it never reached this appliance's wire")
     show(

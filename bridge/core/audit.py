@@ -26,6 +26,7 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     queue: str = ""
     topic: str = ""
     partition: int = -1
+    stamp: int = 0  # timestamp of the record, if it is not `at`
     peer: str = ""
     transport: str = ""
     label: str = ""
@@ -36,7 +37,12 @@ class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
 
 def entry_of(
-    message: Message, verdict: Verdict, queue: str = "", topic: str = "", partition: int = -1
+    message: Message,
+    verdict: Verdict,
+    queue: str = "",
+    topic: str = "",
+    partition: int = -1,
+    stamp: int = 0,
 ) -> AuditEntry:
     tx = message.transaction
     correlation = message.correlation_id
@@ -50,6 +56,7 @@ def entry_of(
         queue=queue,
         topic=topic,
         partition=partition,
+        stamp=0 if stamp == message.arrived_ms else stamp,
         peer=message.peer,
         transport=message.transport,
         label=message.label,

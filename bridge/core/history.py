@@ -62,7 +62,10 @@ class History:
     def discard(self, source: Guid, mark: Mark) -> None:
         """It was not taken after all."""
         del self._seen[source, mark]
-        self._fresh[source].remove(mark)
+        fresh = self._fresh[source]
+        fresh.remove(mark)
+        if not fresh:
+            del self._fresh[source]
 
     def _forget(self, now: int) -> None:
         """Drop what is too old, a few at a time."""

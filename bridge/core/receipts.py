@@ -108,7 +108,7 @@ class Receipts:
             body=body.encode("utf-16-le", "surrogatepass"),
         )
         packet = packet_from_message(trace).pack()
-        yield OutboxEntry(ordinal=ordinal, queue_manager=str(queue), packet=packet)
+        yield OutboxEntry(ordinal=ordinal, host=str(queue), packet=packet)  # not a QM's GUID
 
     def _final(
         self, message: Message, tx: Transaction, message_class: int, via: Guid
@@ -179,7 +179,7 @@ class Receipts:
                 return str(via), message.peer, name.guid
             return str(name.guid), "", name.guid
         if isinstance(name, Public):  # no directory: only `peers` can say where it is
-            return (str(name.guid), "", NULL_GUID) if str(name.guid) in self._peers else None
+            return ("", str(name.guid), NULL_GUID) if str(name.guid) in self._peers else None
         if isinstance(name, Direct) and name.protocol in ("OS", "TCP"):
             if name.host.lower() in self._names or name.host == ".":
                 return str(self.local), "", NULL_GUID

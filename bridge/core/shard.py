@@ -194,7 +194,11 @@ class Shard:
         if message.trace_queue is not None:
             self._owe(self._receipts.report(message))
         partition = -1 if record.partition is None else record.partition
-        self._entries.append(audit.entry_of(message, verdict, queue.name, record.topic, partition))
+        self._entries.append(
+            audit.entry_of(
+                message, verdict, queue.name, record.topic, partition, record.timestamp_ms
+            )
+        )
         return verdict
 
     def _refuse(

@@ -1,5 +1,6 @@
 """Messages, queues and shards for the tests of the core, and strategies for any of them."""
 
+from itertools import count
 from typing import Any
 
 from hypothesis import strategies as st
@@ -8,6 +9,7 @@ from bridge.core.access import AccessList
 from bridge.core.admission import Policy
 from bridge.core.catalogue import Catalogue, Queue
 from bridge.core.mapping_rules import QueueMapping, QueuePath, Topic
+from bridge.core.receipts import Receipts
 from bridge.core.shard import Shard
 from bridge.model.guid import Guid
 from bridge.model.message import Message, Transaction
@@ -54,8 +56,18 @@ def catalogue(*queues: Queue) -> Catalogue:
     return Catalogue(LOCAL, queues or both)
 
 
-def shard(*queues: Queue, clock_skew_s: int = 0) -> Shard:
-    return Shard(catalogue(*queues), Policy(clock_skew_s=clock_skew_s))
+def shard(
+    *queues: Queue, clock_skew_s: int = 0, quota_kb: int = 0xFFFFFFFF, acks: Receipts | None = None
+) -> Shard:
+    policy = Policy(clock_skew_s=clock_skew_s, quota_kb=quota_kb, deadletter_topic="dead")
+    return Shard(catalogue(*queues), policy, acks)
+
+
+def receipts(**settings: Any) -> Receipts:
+    """Acks of LOCAL, numbered from 7001."""
+    made = Receipts(**settings)
+    made.local, made.ordinals = LOCAL, count(7001).__next__
+    return made
 
 
 def plain(ordinal: int = 1, **fields: Any) -> Message:
@@ -152,7 +164,7 @@ FIELDS: dict[str, st.SearchStrategy[Any]] = {
     "connector": st.none() | guids,
     "soap": texts,
     "hops": u8,
-    "peer": texts,
+    "peer": st.just("") | st.ip_addresses().map(str),  # from a socket
     "transport": st.sampled_from(("binary", "srmp", "rpc")),
     "wire": st.binary(max_size=64),
 }

@@ -37,6 +37,13 @@ def test_an_accepted_message() -> None:
     ]
 
 
+def test_a_record_with_another_time_than_arrival() -> None:  # how `trace` finds it
+    (same,) = decoded([entry_of(plain(7), ACCEPTED, "q", "t", 3, NOW * 1000)])
+    (sent,) = decoded([entry_of(plain(7), ACCEPTED, "q", "t", 3, 5000)])
+    assert "stamp" not in same
+    assert sent["stamp"] == 5000
+
+
 def test_a_refused_transactional_message() -> None:
     message = step(5, 2, label="L", peer="10.1.2.3", correlation_id=bytes(range(20)))
     verdict = Verdict(Outcome.REJECTED, 0x8000, "unknown-queue", Cursor(1, 5))

@@ -4,9 +4,9 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.core.history import KEPT_AT_LEAST, KEPT_AT_MOST, KEPT_S, History
+from bridge.core.history import KEPT_AT_LEAST, KEPT_AT_MOST, KEPT_S, History, mark_of
 from bridge.model.guid import Guid
-from tests.core.messages import NOW, OTHER, SENDER, guids, u32
+from tests.core.messages import NOW, OTHER, SENDER, guids, plain, u32
 
 LONG_AGO = NOW - KEPT_S - 1
 
@@ -36,6 +36,30 @@ def test_asking_adds_nothing() -> None:
     assert not history.knows(SENDER, 1, NOW)
     assert len(history) == 0
     assert history.take_fresh(NOW, 1) == {}
+
+
+def test_what_is_discarded_was_never_there() -> None:  # DM-11
+    history = History()
+    history.add(SENDER, 1, NOW)
+    history.discard(SENDER, 1)
+    assert len(history) == 0
+    assert history.take_fresh(NOW, 1) == {}
+    history.add(SENDER, 1, NOW)
+    history.add(SENDER, 2, NOW)
+    history.discard(SENDER, 1)
+    again = restored(history.take_fresh(NOW, 2))
+    assert (again.knows(SENDER, 1, NOW), again.knows(SENDER, 2, NOW)) == (False, True)
+
+
+def test_a_mark_is_the_ordinal_and_the_queue_of_one_copy() -> None:  # QB-70, 2.16
+    assert mark_of(plain(7)) == 7
+    several = plain(7, destination_multi="DIRECT=OS:a\\q,DIRECT=OS:b\\q")
+    assert mark_of(several) == f"7@{several.destination}"
+    history = History()
+    history.add(SENDER, mark_of(several), NOW)
+    again = restored(history.take_fresh(NOW, 1))
+    assert again.knows(SENDER, mark_of(several), NOW)
+    assert not again.knows(SENDER, 7, NOW)
 
 
 def test_ten_thousand_old_ids_are_kept() -> None:  # QB-72: by number, however old they are

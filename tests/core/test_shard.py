@@ -25,11 +25,13 @@ from tests.core.messages import (
     catalogue,
     plain,
     queue,
+    receipts,
     shard,
     step,
 )
 
 UNKNOWN = "DIRECT=OS:bridge01\\private$\\nobody"
+OTHER_QUEUE = "DIRECT=OS:bridge01\\private$\\other"
 WRONG_QUEUE = "transactional-message-to-plain-queue"
 WRONG_MESSAGE = "plain-message-to-transactional-queue"
 FOREIGN: dict[str, Any] = {"destination_qm": OTHER}
@@ -61,9 +63,10 @@ def restarted(one: Shard, units: Iterable[Unit]) -> Shard:
     for unit in units:
         seen |= unit.seen
         for key, value in unit.state.items():
-            assert value is not None
-            state[key] = value
-    fresh = Shard(one._catalogue, one._policy)
+            state.pop(key, None)
+            if value is not None:
+                state[key] = value
+    fresh = Shard(one._catalogue, one._policy, one._receipts)
     fresh.restore(Snapshot(state, list(seen.values())))
     return fresh
 
@@ -124,6 +127,12 @@ def test_a_refused_id_has_had_its_verdict() -> None:
         (plain(destination=ORDERS + ";JOURNAL"), "rejected", 0x8000, "unknown-queue"),
         (step(1, destination=PLAIN), "rejected", 0x8009, WRONG_QUEUE),
         (plain(destination=ORDERS), "rejected", 0x800A, WRONG_MESSAGE),
+        (plain(destination_qm=OTHER, hops=0x1D), "rejected", 0x8005, "too-many-hops"),
+        (step(1, destination_qm=OTHER, hops=0x1D), "rejected", 0x8005, "too-many-hops"),
+        (plain(encrypted=True), "rejected", 0x8007, "encrypted-body"),
+        (step(1, encrypted=True, **LATE), "rejected", 0x8007, "encrypted-body"),
+        (plain(time_to_be_received=0), "expired", 0x8002, "time-to-be-received-over"),
+        (step(1, time_to_be_received=0), "expired", 0x8002, "time-to-be-received-over"),
         (plain(**LATE), "expired", 0x8002, "time-to-reach-queue-over"),
         (step(1, **LATE), "expired", 0x8002, "time-to-reach-queue-over"),
         # The first row that fits decides: DM-5
@@ -347,6 +356,207 @@ def test_a_quota_of_a_forward_queue_bounds_one_message() -> None:  # design 3.3,
     assert verdicts[1].cursor == Cursor(SEQUENCE, 2)  # DM-9
     wire = step(4, body=bytes(1024), wire=bytes(1025))  # 2.5: TotalBytes is headers + body
     assert decide(one, wire).reason == "over-the-queue-quota"
+
+
+# -- row 12: not now ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("large", [plain(1, body=bytes(1025)), step(1, body=bytes(1025))])
+def test_row_12_busy_leaves_no_trace_but_in_the_audit(large: Message) -> None:  # DM-11, QB-67
+    one = shard(quota_kb=1, acks=receipts())
+    assert decide(one, large) == Verdict(Outcome.BUSY, 0, "machine-quota")
+    unit = unit_of(one)
+    assert (unit.records, unit.rejects, unit.acks) == ([], [], [])  # no nack
+    assert set(unit.state) == {UNIT_KEY}  # the cursor stays
+    assert unit.seen == {}
+    assert [entry["verdict"] for entry in entries(unit)] == ["busy"]
+    assert (len(one.history), len(one.streams)) == (0, 0)
+
+
+def test_row_12_the_sender_tries_again_and_is_heard() -> None:
+    """The appliance was given more room meanwhile."""
+    one = shard(quota_kb=1)
+    large = [step(1, body=bytes(1025)), plain(1, body=bytes(1025))]
+    assert outcomes(one, large) == ["busy", "busy"]
+    wide = Shard(one._catalogue, Policy())
+    wide.restore(Snapshot(restarted(one, [unit_of(one)]).kept, []))
+    assert outcomes(wide, large) == ["accepted", "accepted"]
+
+
+def test_row_12_those_around_it_are_not_touched() -> None:
+    one = shard(quota_kb=1)
+    batch = [plain(1), plain(2, body=bytes(1025)), plain(3)]
+    assert outcomes(one, batch) == ["accepted", "busy", "accepted"]
+    again = restarted(one, [unit_of(one)])
+    assert outcomes(again, [plain(1), plain(2), plain(3)]) == ["duplicate", "accepted", "duplicate"]
+
+
+def test_row_12_comes_after_what_is_refused_for_good() -> None:  # DM-5
+    one = shard(quota_kb=1)
+    huge = bytes(1025)
+    for message in (plain(1, destination=UNKNOWN, body=huge), step(1, body=huge, **LATE)):
+        assert decide(one, message).outcome != "busy"
+
+
+def test_row_12_a_late_copy_of_what_we_took_is_a_duplicate() -> None:
+    one = shard()
+    large = step(1, body=bytes(1025))
+    decide(one, large)
+    small = Shard(one._catalogue, Policy(quota_kb=1))
+    state = {key: value for key, value in unit_of(one).state.items() if value}
+    small.restore(Snapshot(state, []))
+    assert decide(small, large).outcome is Outcome.DUPLICATE
+
+
+# -- several destinations -------------------------------------------------------------------
+
+
+def test_a_copy_for_each_destination() -> None:  # 2.16, QB-70, QB-124
+    both = "private$\\plain", "private$\\other"
+    one = shard(*(queue(name, transactional=False) for name in both))
+    multi = f"{PLAIN},{OTHER_QUEUE}"
+    copies = [plain(1, destination=name, destination_multi=multi) for name in (PLAIN, OTHER_QUEUE)]
+    assert outcomes(one, copies) == ["accepted", "accepted"]
+    assert outcomes(one, copies) == ["duplicate", "duplicate"]
+    again = restarted(one, [unit_of(one)])
+    assert outcomes(again, copies) == ["duplicate", "duplicate"]
+    assert outcomes(again, [plain(1)]) == ["accepted"]  # one that went to a single queue
+
+
+# -- acks -----------------------------------------------------------------------------------
+
+ADMIN = "DIRECT=TCP:10.1.2.3\\private$\\admin"
+
+
+def outbox_of(unit: Unit) -> dict[str, bytes | None]:
+    return {key: value for key, value in unit.state.items() if key.startswith("outbox/")}
+
+
+def test_acks_are_in_the_state_of_their_unit() -> None:  # DM-37, design D1
+    one = shard(acks=receipts())
+    one.admit([plain(1, ack=1, admin_queue=ADMIN), step(1, journal=1), plain(2)])
+    unit = unit_of(one)
+    assert [entry.ordinal for entry in unit.acks] == [7001, 7002]
+    assert outbox_of(unit) == {entry.key: entry.encode() for entry in unit.acks}
+    assert list(one.outbox.values()) == unit.acks
+    second = unit_of(one)
+    assert (second.acks, outbox_of(second)) == ([], {})
+
+
+def test_a_nack_is_in_the_unit_of_its_reject_and_cursor() -> None:  # DM-9, QB-90
+    one = shard(acks=receipts())
+    one.admit([step(1, destination=PLAIN, ack=4, admin_queue=ADMIN)], OTHER)
+    unit = unit_of(one)
+    assert len(unit.rejects) == 1
+    assert f"stream/{SENDER}/{PLAIN}" in unit.state
+    assert list(outbox_of(unit)) == ["outbox/7001", "outbox/7002"]  # admin and final
+    assert [entry.queue_manager for entry in unit.acks] == ["", str(OTHER)]  # back by `via`
+
+
+def test_what_was_dropped_gets_no_second_ack() -> None:  # QB-71, QB-83
+    one = shard(acks=receipts())
+    wanted: dict[str, Any] = {"ack": 0xF, "admin_queue": ADMIN, "journal": 3}
+    first = [plain(1, **wanted), step(1, **wanted)]
+    one.admit(first)
+    unit_of(one)
+    assert outcomes(one, [*first, step(9, **wanted)]) == ["duplicate", "duplicate", "out_of_order"]
+    assert unit_of(one).acks == []
+
+
+def test_a_taken_ack_is_removed_from_the_state() -> None:
+    one = shard(acks=receipts())
+    one.admit([plain(1, ack=3, admin_queue=ADMIN)])
+    units = [unit_of(one)]
+    one.forget([7001, 9999])
+    units.append(unit_of(one))
+    assert outbox_of(units[1]) == {"outbox/7001": None}  # a tombstone, once
+    one.forget([7001])
+    assert outbox_of(unit_of(one)) == {}
+    assert list(one.outbox) == [7002]
+    assert list(restarted(one, units).outbox) == [7002]
+
+
+def test_an_ack_that_is_taken_before_its_unit_is_closed_leaves_nothing() -> None:
+    one = shard(acks=receipts())
+    one.admit([plain(1, ack=1, admin_queue=ADMIN)])
+    one.forget([7001])
+    assert outbox_of(unit_of(one)) == {"outbox/7001": None}
+
+
+def test_a_restart_finds_the_same_acks_again() -> None:
+    one = shard(acks=receipts())
+    one.admit([plain(1, ack=3, admin_queue=ADMIN), step(1, journal=1)])
+    committed = unit_of(one)
+    one.admit([plain(2, ack=1, admin_queue=ADMIN)])
+    unit_of(one)  # lost
+    fresh = restarted(one, [committed])
+    assert list(fresh.outbox.values()) == committed.acks  # same ids, same bytes
+    assert unit_of(fresh).acks == []  # they are durable already
+
+
+def test_reports_go_with_their_message() -> None:  # QB-122
+    one = shard(acks=receipts(peers=[str(OTHER)]))
+    one.admit([plain(1, trace_queue=OTHER), plain(2, trace_queue=OTHER, destination=UNKNOWN)])
+    assert [entry.host for entry in unit_of(one).acks] == [str(OTHER)]  # of what arrived only
+
+
+# -- journals and dead letters: 2.14 --------------------------------------------------------
+
+
+def test_the_target_journal_is_a_copy_in_the_same_unit() -> None:  # DM-30
+    one = shard(queue(journal="orders.journal", journal_partitions=2, partitions=8))
+    one.admit([step(1), step(2)])
+    unit = unit_of(one)
+    assert [record.topic for record in unit.records] == ["orders", "orders.journal"] * 2
+    for record, copy in (unit.records[:2], unit.records[2:]):
+        assert record.partition is not None
+        assert copy == msgspec.structs.replace(
+            record, topic="orders.journal", partition=record.partition % 2
+        )
+
+
+def test_the_target_journal_has_what_was_taken_only() -> None:  # 2.14: not on expiry
+    one = shard(queue(journal="orders.journal"))
+    outcomes(one, [step(1, **LATE), step(9, 8), plain(1, destination=ORDERS)])
+    assert unit_of(one).records == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (LATE, "time-to-reach-queue-over"),
+        ({"time_to_be_received": 0}, "time-to-be-received-over"),
+        ({"body": bytes(1025)}, "over-the-queue-quota"),
+    ],
+)
+def test_a_dead_letter_for_who_asked(changes: dict[str, Any], reason: str) -> None:  # DM-12, QB-66
+    one = shard(queue("private$\\plain", transactional=False, quota_kb=1))
+    message = plain(1, journal=1, **changes)
+    verdict = decide(one, message)
+    assert verdict.reason == reason
+    unit = unit_of(one)
+    (record,) = unit.records
+    assert (record.topic, record.key, record.value) == ("dead", message.id.encode(), message.body)
+    assert record.headers["msmq.outcome"] == b"%d" % verdict.message_class
+    assert message_from_record(record) == message
+    assert len(unit.rejects) == 1
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        plain(1, **LATE),  # did not ask
+        plain(1, journal=2, **LATE),  # JP is the sender's business
+        step(1, journal=1, destination=ORDERS, **LATE),  # DEADXACT is at the source
+        plain(1, journal=1, destination=UNKNOWN),  # the nack makes the sender keep it
+        plain(1, journal=1, destination=ORDERS),
+        plain(1, journal=1),
+    ],
+)
+def test_no_dead_letter_otherwise(message: Message) -> None:  # 2.14
+    one = shard()
+    decide(one, message)
+    assert [record for record in unit_of(one).records if record.topic == "dead"] == []
 
 
 # -- rejects --------------------------------------------------------------------------------

@@ -387,14 +387,22 @@ def test_a_duplicate_is_not_acknowledged_again(appliance: Appliance) -> None:  #
         assert not any(one.is_final_ack for one in sender.kept)
 
 
-def test_killed_between_commit_and_acks(appliance: Appliance) -> None:
-    """The sender resends all of it; each ack comes once, with the id it may have had before."""
+@pytest.mark.parametrize("window", [64, 1], ids=["acks on the wire", "acks not sent yet"])
+def test_killed_after_the_commit(appliance: Appliance, window: int) -> None:
+    """The sender has confirmed no ack and resends all of it; each ack comes once, with the id it
+    may have had before. A window of 1 holds all acks but the first one back."""
     guid = uuid4()
     messages = [asking(guid, private(5, code=2)) for _ in range(20)]
     messages += [ordered(guid, number) for number in range(1, 11)]
     topics = [appliance.topic("plain"), appliance.topic("orders")]
     with Reader(appliance.bootstrap, topics) as reader:
-        sender = Recorder(appliance.binary_address, guid, recoverable_ack_ms=60_000, auto_ack=False)
+        sender = Recorder(
+            appliance.binary_address,
+            guid,
+            window=window,
+            recoverable_ack_ms=60_000,
+            auto_ack=False,
+        )
         sender.connect().handshake()
         sender.transmit(messages)
         while len(reader.of(guid)) < len(messages):
@@ -402,10 +410,11 @@ def test_killed_between_commit_and_acks(appliance: Appliance) -> None:
         appliance.kill()
         sender.read_to_end()
         seen = sender.kept
+        assert len(seen) <= window  # QB-50
         appliance.restart(empty_data=True)
-        sender.auto_ack = True
-        sender.recoverable_ack_ms = 500
-        sender.unsent.extend(messages if not sender.table else [])
+        sender.window, sender.auto_ack, sender.recoverable_ack_ms = 64, True, 500
+        sender.table.clear()
+        sender.unsent.extend(messages)
         sender.resume(appliance.binary_address)
         sender.send_all_windowed(deadline=soon(30))
         settle(sender)

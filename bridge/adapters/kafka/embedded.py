@@ -28,6 +28,7 @@ from bridge.adapters.kafka.broker import (
 from bridge.adapters.kafka.folder import BrokerFolder, BrokerState
 from bridge.adapters.kafka.jars import kafka_jars
 from bridge.adapters.kafka.java import find_java
+from bridge.adapters.kafka.recovery import fence_dead_broker, was_killed
 from bridge.model.errors import BrokerFailed
 
 START_TIMEOUT_S: Final = 60.0
@@ -166,6 +167,8 @@ class EmbeddedKafka:
             settings = settings_for(self._port, self._settings)
             if folder.cluster_id() is None:
                 format_storage(folder, java, libs, settings)
+            elif was_killed(folder):
+                self._recover(java, libs, settings, lock.fd)
             folder.write_properties(settings, folder.data)
             folder.clear_logs()
             self._pid = 0
@@ -179,6 +182,21 @@ class EmbeddedKafka:
         folder.write_state(self.state)
         wait_ready(self._process, folder, self._port, self._start_timeout_s)
 
+    def _recover(self, java: Path, libs: Path, settings: Mapping[str, str], kept: int) -> None:
+        command = java_command(
+            java, libs, self._folder, "kafka.Kafka", self._folder.properties.name
+        )
+
+        def run() -> "subprocess.Popen[str]":
+            self._process = _spawn_attached(command, self._folder, kept)
+            self._pid = _told_pid(self._process, self._folder)
+            return self._process
+
+        fence_dead_broker(self._folder, settings, run)
+        self._signal(signal.SIGTERM)
+        self.wait_dead(STOP_TIMEOUT_S)
+        self._end_process()
+
     def _signal(self, number: signal.Signals) -> None:
         if self.running and self._pid:
             with suppress(ProcessLookupError):
@@ -187,13 +205,17 @@ class EmbeddedKafka:
     def _end(self) -> None:
         """Nothing of it runs after this, and the folder is free."""
         if self._process is not None:
-            self._signal(signal.SIGKILL)
-            for pipe in (self._process.stdin, self._process.stdout):
-                if pipe is not None:
-                    pipe.close()  # for a launcher without a broker
-            self._process.wait()
+            self._end_process()
             self._folder.forget_state()
         self._owner.close()
+
+    def _end_process(self) -> None:
+        assert self._process is not None
+        self._signal(signal.SIGKILL)
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()  # for a launcher without a broker
+        self._process.wait()
 
     def _taken(self) -> str:
         state = self._folder.running()

@@ -20,6 +20,12 @@ _log = logging.getLogger(__name__)
 MAX_RECORDS: Final = 100  # of the audit topic, for one question
 MAX_SCAN: Final = 20_000  # records of a data topic around the moment of arrival
 READ_S: Final = 10.0
+# The topic was deleted or made anew with fewer partitions.
+_GONE: Final = (
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
 _decode = msgspec.json.Decoder(list[AuditEntry]).decode
 
 
@@ -118,9 +124,14 @@ class Tracer:
         return story
 
     def _offset(self, source: Consumer, entry: AuditEntry) -> int | None:
-        """The record's timestamp is the arrival, so it is where the time index points."""
-        asked = TopicPartition(entry.topic, entry.partition, entry.at)
-        (start,) = source.offsets_for_times([asked], timeout=CALL_TIMEOUT_S)
+        """The audit has the record's timestamp, so it is where the time index points."""
+        asked = TopicPartition(entry.topic, entry.partition, entry.stamp or entry.at)
+        try:
+            (start,) = source.offsets_for_times([asked], timeout=CALL_TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() in _GONE:
+                return None
+            raise
         if start.offset < 0:
             return None
         wanted = entry.id.encode()
@@ -147,6 +158,7 @@ def _from(source: Consumer, start: TopicPartition) -> Iterator[Message]:
             return
         else:
             raise KafkaException(error)
+    raise SinkUnavailable(f"Kafka: {start.topic}-{start.partition} was not read in {READ_S:g} s")
 
 
 def _place(message: Message) -> Place:

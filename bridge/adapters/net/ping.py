@@ -33,7 +33,7 @@ class PingServer(asyncio.DatagramProtocol):
             raise cannot_listen(host, port, "listen.ping", error) from error
         assert self._transport is not None
         bound = self._transport.get_extra_info("sockname")
-        return f"{bound[0]}:{bound[1]}"
+        return str(Address(bound[0], bound[1]))
 
     def stop(self) -> None:
         if self._transport is not None:

@@ -89,7 +89,8 @@ def test_trace_takes_one_question(question: str) -> None:
 
     async def dialogue(ask: Ask) -> None:
         answer, text = await ask(f"/api/trace{question}")
-        assert (answer.status, text) == (400, '{"error": "ask with one of id, label, correlation"}\n')
+        assert answer.status == 400
+        assert text == '{"error": "ask with one of id, label, correlation"}\n'
 
     talk(dialogue, appliance)
     assert appliance.asked == []
