@@ -45,7 +45,7 @@ def read_to_end(settings: Settings, topic: str, partition: int) -> Iterator[Mess
             if time.monotonic() > deadline:
                 raise SinkUnavailable(
                     f"Kafka: {topic}-{partition} cannot be read to its end ({end}): a transaction "
-                    "hangs in it; find it with kafka-transactions.sh find-hanging"
+                    "hangs in it; see 'Hanging transactions' in the README before you abort it"
                 )
     finally:
         source.close()
