@@ -115,9 +115,7 @@ def test_the_first_row_decides(message: Message, place: Queue | None, expected: 
         (OTHER, 0x1F, HOPS),
     ],
 )
-def test_row_2_is_for_other_queue_managers(
-    owner: Any, hops: int, expected: Refusal | None
-) -> None:
+def test_row_2_is_for_other_queue_managers(owner: Any, hops: int, expected: Refusal | None) -> None:
     assert MAX_HOPS == 0x1D
     assert foreign(plain(destination_qm=owner, hops=hops), catalogue()) is expected
 

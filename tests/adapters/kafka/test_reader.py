@@ -108,7 +108,7 @@ def test_a_hanging_transaction_is_told_in_one_line(
     with pytest.raises(SinkUnavailable) as caught:
         values(kafka, topic)
     assert str(caught.value) == (
-        f"Kafka: {topic}-0 cannot be read to its end (3): a transaction hangs in it; find it "
+        f"Kafka: {topic}-0 cannot be read to its end (3): a transaction hangs in it; see "
         "'Hanging transactions' in the README before you abort it"
     )
     hanging.commit_transaction(30)

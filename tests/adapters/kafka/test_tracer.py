@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from bridge.adapters.kafka.tracer import Follower, Tracer
 from bridge.adapters.store.audit_index import ID, LABEL, AuditIndex, Place
 from bridge.core.admission import Policy
 from bridge.core.catalogue import Catalogue
+from bridge.core.ports import Snapshot
 from bridge.core.shard import Shard
 from bridge.model.errors import SinkUnavailable
 from bridge.model.message import Message
@@ -57,6 +58,15 @@ class Frugal:
         return getattr(self._inner, name)
 
 
+async def _opened(sink: KafkaShardSink) -> Snapshot:
+    """Topics that were made just now may not have their leaders yet."""
+    async with asyncio.timeout(30):
+        while True:
+            with suppress(SinkUnavailable):
+                return await sink.open()
+            await asyncio.sleep(0.05)
+
+
 class World:
     def __init__(self, kafka: EmbeddedKafka, folder: Path, **mapping: Any) -> None:
         self.settings = {"bootstrap.servers": kafka.bootstrap_servers}
@@ -76,7 +86,7 @@ class World:
         async def publish() -> None:
             sink = KafkaShardSink(self.settings, self.own, shard)
             one = Shard(self._catalogue, Policy())
-            one.restore(await sink.open())
+            one.restore(await _opened(sink))
             for unit in units:
                 one.admit(unit)
                 await sink.publish(one.take_unit(NOW)[1])
