@@ -207,7 +207,7 @@ def verdicts(appliance: Appliance, one: Message) -> list[str]:
         [
             *command(),
             "trace",
-            name_of(one).decode(),
+            identifier,
             "--config",
             str(appliance.config),
             "-o",

@@ -102,7 +102,7 @@ class Tracer:
     def _answer(self, kind: str, text: str, places: Sequence[Place]) -> list[dict[str, Any]]:
         found = [
             entry
-            for message in self._records(self._source, places)
+            for message in self._records(self._source, places[::-1])
             for entry in _decode(message.value() or b"[]")
             if getattr(entry, kind).lower() == text.lower()
         ]
