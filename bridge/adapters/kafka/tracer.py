@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,7 @@ from bridge.model.errors import SinkUnavailable
 _log = logging.getLogger(__name__)
 MAX_RECORDS: Final = 100  # of the audit topic, for one question
 MAX_SCAN: Final = 20_000  # records of a data topic around the moment of arrival
+RETRY_S: Final = 2.0
 READ_S: Final = 10.0
 # The topic was deleted or made anew with fewer partitions.
 _GONE: Final = (
@@ -52,7 +54,10 @@ class Follower:
                 self._read(source)
             except KafkaException as error:
                 _log.warning("the audit index waits for Kafka: %s", error.args[0].str())
-                self._stop.wait(2.0)
+                self._stop.wait(RETRY_S)
+            except sqlite3.Error as error:  # a full disk must not end it for good
+                _log.warning("the audit index cannot be written: %s", error)
+                self._stop.wait(RETRY_S)
             finally:
                 source.close()
 

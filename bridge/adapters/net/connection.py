@@ -78,7 +78,7 @@ class Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._loop = asyncio.get_running_loop()
-        peer = transport.get_extra_info("peername")
+        peer = transport.get_extra_info("peername") or ("?", 0)  # it may be gone already
         self.name = f"{peer[0]}:{peer[1]}"
         self.opened = time.time()
         self.session = self._make_session(peer[0], now())
