@@ -73,10 +73,14 @@ class Appliance:
         self._pumps: list[ShardPump] = []
         self._server: BinaryServer | None = None
         self._ping: PingServer | None = None
+        self._index: AuditIndex | None = None
         self._tracer: Tracer | None = None
         self._follower: Follower | None = None
         self._health: KafkaHealth | None = None
         self._admin = AdminServer(self, self.telemetry)
+        self.telemetry.kafka_up.set_function(lambda: bool(self._health and self._health.up))
+        self.telemetry.streams.set_function(self._count_streams)
+        self.telemetry.pending_messages.set_function(lambda: sum(p.pending for p in self._pumps))
         self._started = time.time()
         self._starting = "starting"
 
@@ -126,6 +130,8 @@ class Appliance:
             await asyncio.to_thread(self._follower.stop)
         if self._tracer is not None and self._health is not None and self._health.up:
             await asyncio.to_thread(self._tracer.close)
+        if self._index is not None:
+            self._index.close()
         await self._admin.stop()
         if "admin" in self.listeners:  # else it is somebody else's
             remove_runtime(self.config.data)
@@ -304,10 +310,12 @@ class Appliance:
             self._server.jam(jammed)
 
     def _start_index(self, settings: dict[str, Any], own: OwnTopics) -> None:
-        """A view of the audit topic for `trace`; its file may be lost."""
-        index = AuditIndex(self.config.data / f"audit-index{own.prefix}.sqlite")
-        self._tracer = Tracer(settings, own.audit, index)
-        self._follower = Follower(settings, own.audit, len(self._pumps), index)
+        """A view of the audit topic for `trace`, which asks by the admin port."""
+        if self.config.listen.admin is None:
+            return
+        self._index = AuditIndex(self.config.data / f"{own.audit}.sqlite")
+        self._tracer = Tracer(settings, own.audit, self._index)
+        self._follower = Follower(settings, own.audit, len(self._pumps), self._index)
         self._follower.start()
 
     # -- what the admin port asks -----------------------------------------------------------
@@ -318,6 +326,9 @@ class Appliance:
             reasons.append(f"Kafka {self._health.why}")
         return not reasons, reasons
 
+    def _count_streams(self) -> int:
+        return sum(len(pump.shard.streams) for pump in self._pumps)
+
     async def trace(self, kind: str, text: str) -> list[dict[str, Any]]:
         if self._tracer is None:
             raise SinkUnavailable(f"not yet: {self._starting}")
@@ -326,8 +337,6 @@ class Appliance:
     def status(self) -> dict[str, object]:
         ready, reasons = self.ready()
         connections = self._server.connections if self._server else set()
-        streams = sum(len(pump.shard.streams) for pump in self._pumps)
-        self.telemetry.streams.set(streams)
         return {
             "ready": ready,
             "reasons": reasons,
@@ -352,7 +361,7 @@ class Appliance:
                 for c in list(connections)[:100]
             ],
             "session_count": len(connections),
-            "streams": streams,
+            "streams": self._count_streams(),
             "pending_messages": sum(pump.pending for pump in self._pumps),
             "waiting_acks": self._courier.waiting if self._server else 0,
             "cloned_guids": self._server.clones() if self._server else {},

@@ -81,6 +81,6 @@ class Catalogue:
         if isinstance(name, Direct):
             path = f"private$\\{name.queue}" if name.private else name.queue
             return self._by_name.get(path.lower())
-        if isinstance(name, Private) and name.guid == self.local:
+        if isinstance(name, Private) and self.is_local(name.guid):
             return self._by_number.get(name.number)
         return None

@@ -45,7 +45,10 @@ _INSECURE: Final = frozenset(
         MessageClass.NACK_UNSUPPORTED_CRYPTO_PROVIDER,
     )
 )
-_SYSTEM_QUEUES: Final = frozenset(("order_queue$", "notify_queue$", "admin_queue$"))
+# By name, and by number: PRIVATE=…\\00000003 is the notify queue, 4 the order queue.
+_SYSTEM_QUEUES: Final = frozenset(
+    ("order_queue$", "notify_queue$", "admin_queue$", "00000003", "00000004")
+)
 
 
 class Receipts:

@@ -80,12 +80,6 @@ class AuditIndex:
             ).fetchall()
         return [Place(*row) for row in rows]
 
-    def clear(self) -> None:
-        """The topic is another one: begin anew."""
-        with self._lock, self._db:
-            self._db.execute("delete from mark")
-            self._db.execute("delete from position")
-
     def close(self) -> None:
         with self._lock:
             self._db.close()

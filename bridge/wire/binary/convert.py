@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from struct import Struct
 from typing import Any, Final
 
@@ -14,7 +15,13 @@ from bridge.wire.binary import multiqueue, user
 from bridge.wire.binary.base import TRACE, BaseHeader
 from bridge.wire.binary.packet import UserMessage
 from bridge.wire.binary.properties import PropertiesHeader
-from bridge.wire.binary.security import SENDER_NONE, SENDER_QM, SecurityHeader, sid_text
+from bridge.wire.binary.security import (
+    SENDER_NONE,
+    SENDER_QM,
+    SENDER_SID,
+    SecurityHeader,
+    sid_text,
+)
 from bridge.wire.binary.transaction import TransactionHeader
 from bridge.wire.binary.user import NO_QUEUE, QueueRef, UserHeader
 from bridge.wire.cursor import decode_utf16
@@ -170,10 +177,10 @@ def sender_text(security: SecurityHeader) -> str:
         return ""
     if security.sender_type == SENDER_QM and len(raw) == len(NULL_GUID):
         return str(Guid(raw))
-    try:
-        return sid_text(raw)
-    except WireError:
-        return f"0x{raw.hex()}"
+    with suppress(WireError):
+        if security.sender_type == SENDER_SID:
+            return sid_text(raw)
+    return f"0x{raw.hex()}"
 
 
 def _provider(info: bytes) -> str:

@@ -316,7 +316,7 @@ def test_a_hanging_transaction_of_somebody_else_is_told(
         stranger.produce(shared.own.state, b"x", "x", partition=shared.shard)
         stranger.flush(30)
         sink = shared.sink()
-        with pytest.raises(SinkUnavailable, match=r"find it with kafka-transactions\.sh") as caught:
+        with pytest.raises(SinkUnavailable, match=r"Hanging transactions") as caught:
             await sink.open()
         assert "\n" not in str(caught.value)
         with pytest.raises(SinkUnavailable):  # it did not open, so it takes nothing
