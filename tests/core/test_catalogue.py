@@ -81,7 +81,6 @@ def test_what_takes_no_application_send(name: str) -> None:  # DM-14
     [
         "DIRECT=OS:bridge01\\private$\\other",
         f"PRIVATE={OTHER}\\{NUMBER:x}",  # a foreign queue manager's number
-        f"PRIVATE={NULL_GUID}\\{NUMBER:x}",
         f"PRIVATE={LOCAL}\\{NUMBER ^ 1:x}",
         f"PUBLIC={LOCAL}",
         f"CONNECTOR={LOCAL}",
@@ -142,3 +141,9 @@ def test_what_strangers_ask_for_is_remembered_within_bounds(
     assert known.find("DIRECT=OS:a\\private$\\orders") is known.find(
         "DIRECT=OS:a\\private$\\orders"
     )
+
+
+def test_a_null_guid_is_local() -> None:  # CONFLICT-3: zero = LOCAL everywhere
+    known = catalogue()
+    number = private_number("orders")
+    assert known.find(f"PRIVATE={NULL_GUID}\\{number:08x}") is known.queues[0]
