@@ -20,6 +20,7 @@ from bridge.wire.binary.convert import message_from_packet
 from bridge.wire.binary.packet import UserMessage
 
 _log = logging.getLogger(__name__)
+MAX_BOOK: Final = 100_000  # GUIDs come from outside: bounded
 RETRY_S: Final = 5.0  # Session Retry Connect Timer
 
 
@@ -85,7 +86,8 @@ class Courier:
     def opened(self, connection: Connection) -> None:
         guid, host = str(connection.session.remote), connection.session.peer
         self._under_way[connection] = {}
-        if not connection.initiated and self._book.get(guid) != host:
+        known = self._book.get(guid)
+        if not connection.initiated and known != host and (known or len(self._book) < MAX_BOOK):
             self._book[guid] = host
             self._learn(guid, host)
         for route in list(self._routes.values()):

@@ -3,6 +3,7 @@
 from collections import Counter
 from uuid import UUID, uuid4
 
+import psutil
 import pytest
 
 from tests.outside.appliance import Appliance, queue
@@ -10,6 +11,7 @@ from tests.outside.conftest import OpenSender
 from tests.outside.rawmsmq import Message, Tx
 from tests.outside.rawsender import soon
 from tests.outside.records import of_source, read_topic
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.kafka
 SEQUENCE = 0x65000000_00000100
@@ -113,3 +115,23 @@ def test_a_lost_session_resumes_on_the_next(
     sender.resume()
     sender.send_all_windowed(deadline=soon(60))
     assert values(appliance, "orders", source) == numbered("orders", 300)
+
+
+@pytest.mark.timeout(300)
+def test_ten_thousand_sessions_leave_nothing_behind(
+    appliance: Appliance, open_sender: OpenSender
+) -> None:
+    """Opened and closed: no connection, no file descriptor, no memory stays."""
+    process = psutil.Process(appliance.pid)
+    guid = uuid4()
+
+    def open_and_close(count: int) -> tuple[int, int]:
+        for _ in range(count):
+            open_sender(guid).close()
+        eventually(lambda: appliance.status()["session_count"] == 0)
+        return process.num_fds(), process.memory_info().rss
+
+    files, memory = open_and_close(1_000)  # what the first ones need, caches and pools, may stay
+    files_after, memory_after = open_and_close(9_000)
+    assert files_after <= files + 5
+    assert memory_after - memory < 8 << 20
