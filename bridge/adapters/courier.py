@@ -84,15 +84,18 @@ class Courier:
     # -- what comes from the connections ----------------------------------------------------
 
     def opened(self, connection: Connection) -> None:
-        guid, host = str(connection.session.remote), connection.session.peer
         self._under_way[connection] = {}
+        for route in list(self._routes.values()):
+            if route.waiting and self._connection_for(route) is connection:
+                self._serve(route)
+
+    def heard(self, connection: Connection) -> None:
+        """It has sent a message, so it may be owed an ack: remember where it is."""
+        guid, host = str(connection.session.remote), connection.session.peer
         known = self._book.get(guid)
         if not connection.initiated and known != host and (known or len(self._book) < MAX_BOOK):
             self._book[guid] = host
             self._learn(guid, host)
-        for route in list(self._routes.values()):
-            if route.waiting and self._connection_for(route) is connection:
-                self._serve(route)
 
     def closed(self, connection: Connection) -> None:
         """What the peer did not take waits again."""

@@ -91,6 +91,10 @@ class World:
         self.courier.opened(cast(Connection, line))
         return line
 
+    def heard(self, line: Line) -> Line:
+        self.courier.heard(cast(Connection, line))
+        return line
+
     def closed(self, line: Line) -> None:
         self.courier.closed(cast(Connection, line))
 
@@ -383,11 +387,13 @@ def test_what_a_dialed_session_can_take_by_host() -> None:
 def test_addresses_are_learned_from_sessions() -> None:  # 2.12: guid -> address, persisted
     async def scene(world: World) -> None:
         line = world.opened(Line(SENDER, "10.7.7.7"))
+        assert world.learned == []  # a handshake alone is owed nothing
+        world.heard(line)
         assert world.learned == [(str(SENDER), "10.7.7.7")]
         world.closed(line)
-        world.closed(world.opened(Line(SENDER, "10.7.7.7")))
+        world.closed(world.heard(world.opened(Line(SENDER, "10.7.7.7"))))
         assert len(world.learned) == 1  # no news
-        world.closed(world.opened(Line(SENDER, "10.7.7.8")))
+        world.closed(world.heard(world.opened(Line(SENDER, "10.7.7.8"))))
         assert world.learned[1:] == [(str(SENDER), "10.7.7.8")]
         world.take(entry(1, SENDER))
         await until(lambda: world.dials)

@@ -110,6 +110,10 @@ class BinaryServer:
         if self.courier is not None:
             self.courier.opened(connection)
 
+    def heard(self, connection: Connection) -> None:
+        if self.courier is not None:
+            self.courier.heard(connection)
+
     def delivered(self, connection: Connection, tokens: Sequence[int]) -> None:
         if self.courier is not None:
             self.courier.delivered(connection, tokens)

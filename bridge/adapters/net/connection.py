@@ -43,6 +43,7 @@ class Owner(Protocol):
 
     def made(self, connection: Connection) -> None: ...
     def opened(self, connection: Connection) -> None: ...
+    def heard(self, connection: Connection) -> None: ...
     def delivered(self, connection: Connection, tokens: Sequence[int]) -> None: ...
     def lost(self, connection: Connection) -> None: ...
 
@@ -70,6 +71,7 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._wakeup: float | None = None
         self._peer_is_slow = False
+        self._was_heard = False  # it has sent a message
         self.session: Session
         self.opened = 0.0
 
@@ -159,6 +161,9 @@ class Connection(asyncio.Protocol):
 
     def _submit(self, command: Accept) -> None:
         batch = command.batch
+        if not self._was_heard:
+            self._was_heard = True
+            self._owner.heard(self)
 
         def on_decided(verdicts: Sequence[Verdict]) -> None:
             self._apply(Decided(batch, verdicts))
