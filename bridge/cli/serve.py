@@ -74,7 +74,7 @@ async def _run(appliance: Appliance, *, live: bool) -> None:
     await appliance.start(_announce)
     # What start made stays; records that wait for their commit are many and have no cycles.
     gc.freeze()
-    gc.set_threshold(100_000, 20, 100)
+    gc.set_threshold(50_000, 10, 10)
     if not live:
         await appliance.run()
         return

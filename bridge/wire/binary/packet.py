@@ -281,7 +281,8 @@ class PacketReader:
                 yield packet
                 offset = after
         except WireError as fault:
-            self._fault = fault
+            # Without its traceback: that leads back here, and only the collector ends a cycle.
+            self._fault = WireError(fault.field, fault.value, fault.rule)
             raise
         self._pending += data[offset:]
 
