@@ -41,6 +41,7 @@ def main() -> None:
             elif error.code() == KafkaError._PARTITION_EOF:
                 ended.add(message.partition())
     consumer.close()
+    records.sort(key=lambda message: (message.timestamp()[1], message.offset()))
     for message in records[-given.last :]:
         headers = dict(message.headers())
         place = f"{message.topic()}-{message.partition()}@{message.offset()}"

@@ -39,7 +39,8 @@ def start(
         broker.start()
         show(_described(data, broker.state), output)
         return
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGINT):  # a background job begins with SIGINT ignored
+        signal.signal(number, signal.default_int_handler)
     with broker:
         show(_described(data, broker.state), output)
         with suppress(KeyboardInterrupt):
