@@ -315,7 +315,13 @@ class Appliance:
             return
         self._index = AuditIndex(self.config.data / f"{own.audit}.sqlite")
         self._tracer = Tracer(settings, own.audit, self._index)
-        self._follower = Follower(settings, own.audit, len(self._pumps), self._index)
+        self._follower = Follower(
+            settings,
+            own.audit,
+            len(self._pumps),
+            self._index,
+            busy=lambda: any(pump.pending for pump in self._pumps),
+        )
         self._follower.start()
 
     # -- what the admin port asks -----------------------------------------------------------

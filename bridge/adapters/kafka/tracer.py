@@ -6,7 +6,7 @@ import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +21,7 @@ _log = logging.getLogger(__name__)
 MAX_RECORDS: Final = 100  # of the audit topic, for one question
 MAX_SCAN: Final = 20_000  # records of a data topic around the moment of arrival
 RETRY_S: Final = 2.0
+DEFER_S: Final = 10.0
 READ_S: Final = 10.0
 # The topic was deleted or made anew with fewer partitions.
 _GONE: Final = (
@@ -34,9 +35,16 @@ _decode = msgspec.json.Decoder(list[AuditEntry]).decode
 class Follower:
     """A daemon thread that keeps the index close to the end of the audit topic."""
 
-    def __init__(self, settings: Settings, topic: str, partitions: int, index: AuditIndex) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        topic: str,
+        partitions: int,
+        index: AuditIndex,
+        busy: Callable[[], bool] = lambda: False,
+    ) -> None:
         self._settings, self._topic, self._partitions = settings, topic, partitions
-        self._index = index
+        self._index, self._busy = index, busy
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="audit-index", daemon=True)
 
@@ -66,8 +74,14 @@ class Follower:
         source.assign(
             [TopicPartition(self._topic, n, known.get(n, 0)) for n in range(self._partitions)]
         )
+        looked = time.monotonic()
         while not self._stop.is_set():
+            if self._busy() and time.monotonic() < looked + DEFER_S:
+                self._stop.wait(0.2)  # messages first; the index catches up when they pause
+                continue
             batch = source.consume(500, timeout=0.5)
+            if not batch:
+                looked = time.monotonic()
             records = []
             for message in batch:
                 error = message.error()
