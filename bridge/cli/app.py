@@ -5,37 +5,37 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Final
 
 import typer
 
-from bridge.cli import kafka, send, serve, status, trace
 from bridge.model.errors import BridgeError
 
 PROGRAM: Final = "msmq-bridge"
+COMMANDS: Final = ("serve", "status", "trace", "send", "kafka")  # modules of this package
 FAILED: Final = 1
 USAGE: Final = 2
 INTERRUPTED: Final = 130
 
 
-def build() -> typer.Typer:
-    """The whole command line."""
+def build(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The whole command line; or, when a command is named, only what that one needs to load."""
     app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(_root)
-    app.add_typer(kafka.app, name="kafka")
-    send.register(app)
-    serve.register(app)
-    status.register(app)
-    trace.register(app)
+    named = [arguments[0]] if arguments and arguments[0] in COMMANDS else COMMANDS
+    for name in named:
+        import_module(f"bridge.cli.{name}").register(app)
     return app
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 success, 1 a failure, 2 wrong usage, 130 Ctrl-C."""
     try:
-        command = typer.main.get_command(build())
-        result = command.main(arguments, prog_name=PROGRAM, standalone_mode=False)
+        given = sys.argv[1:] if arguments is None else list(arguments)
+        command = typer.main.get_command(build(given))
+        result = command.main(given, prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
         return _usage(error)

@@ -13,6 +13,11 @@ from bridge.cli.output import Output, OutputOption, show
 
 app = typer.Typer(help="Run the embedded single-node Kafka on its own.", no_args_is_help=True)
 
+
+def register(whole: typer.Typer) -> None:
+    whole.add_typer(app, name="kafka")
+
+
 DEFAULT_DATA = Path("data/kafka")
 DataOption = Annotated[Path, typer.Option("--data", help="The broker's data folder.")]
 PortOption = Annotated[

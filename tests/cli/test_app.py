@@ -27,7 +27,7 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException | int | 
                 raise end
             raise typer.Exit(end or 0)
 
-        monkeypatch.setattr(module, "build", lambda: app)
+        monkeypatch.setattr(module, "build", lambda _arguments: app)
 
     return make
 
