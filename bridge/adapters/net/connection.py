@@ -73,7 +73,6 @@ class Connection(asyncio.Protocol):
         self._peer_is_slow = False
         self._was_heard = False  # it has sent a message
         self.session: Session
-        self.opened = 0.0
 
     # -- asyncio.Protocol -------------------------------------------------------------------
 
@@ -82,7 +81,6 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         peer = transport.get_extra_info("peername") or ("?", 0)  # it may be gone already
         self.name = f"{peer[0]}:{peer[1]}"
-        self.opened = time.time()
         self.session = self._make_session(peer[0], now())
         self._owner.made(self)
         self._telemetry.session_opened()
