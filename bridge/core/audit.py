@@ -14,7 +14,7 @@ PER_RECORD: Final = 500
 MAX_BYTES: Final = 900_000  # of one record: below what a broker takes unless told otherwise
 
 
-class AuditEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     """One verdict. An audit record is a JSON array of them."""
 
     id: str
@@ -43,27 +43,29 @@ def entry_of(
     topic: str = "",
     partition: int = -1,
     stamp: int = 0,
+    text: str | None = None,
 ) -> AuditEntry:
+    """`text` is the message's id, if it is at hand. By position: one for every message."""
     tx = message.transaction
-    correlation = message.correlation_id
+    correlation, at = message.correlation_id, message.arrived_ms
     return AuditEntry(
-        id=message.id,
-        verdict=verdict.outcome,
-        at=message.arrived_ms,
-        dest=message.destination,
-        message_class=verdict.message_class,
-        reason=verdict.reason,
-        queue=queue,
-        topic=topic,
-        partition=partition,
-        stamp=0 if stamp == message.arrived_ms else stamp,
-        peer=message.peer,
-        transport=message.transport,
-        label=message.label,
-        correlation="" if correlation == NO_CORRELATION else correlation.hex(),
-        tx_sequence_id=tx.sequence_id if tx else 0,
-        tx_sequence_number=tx.number if tx else 0,
-        tx_previous_number=tx.previous if tx else 0,
+        text or message.id,
+        verdict.outcome,
+        at,
+        message.destination,
+        verdict.message_class,
+        verdict.reason,
+        queue,
+        topic,
+        partition,
+        0 if stamp == at else stamp,
+        message.peer,
+        message.transport,
+        message.label,
+        "" if correlation == NO_CORRELATION else correlation.hex(),
+        tx.sequence_id if tx else 0,
+        tx.number if tx else 0,
+        tx.previous if tx else 0,
     )
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import astuple
 from bridge.core.catalogue import Queue
 from bridge.core.ports import Headers, Record
 from bridge.model.guid import Guid
-from bridge.model.message import DEFAULT_PRIORITY, FOUR_DAYS, Message, Transaction
+from bridge.model.message import NO_CORRELATION, Message, Transaction
 
 VERSION: Final = b"1"
 _CACHE: Final = 100_000
@@ -68,7 +68,8 @@ def _b(header: str, field: str) -> _Row:
     return _Row(header, field, _same, _same)
 
 
-_USUAL: Final = (
+# Own to a message, or the same in all messages of a stream: the order of `Message` says which.
+_ROWS: Final = (
     _u("msmq.label", "label"),
     _d("msmq.body-type", "body_type"),
     _d("msmq.priority", "priority"),
@@ -77,8 +78,6 @@ _USUAL: Final = (
     _d("msmq.ttrq", "time_to_reach_queue"),
     _u("msmq.peer", "peer"),
     _b("msmq.wire", "wire"),
-)
-_RARE: Final = (
     _g("msmq.dest.qm", "destination_qm"),
     _u("msmq.dest.multi", "destination_multi"),
     _u("msmq.admin", "admin_queue"),
@@ -109,71 +108,68 @@ _RARE: Final = (
     _u("msmq.soap", "soap"),
     _d("msmq.hops", "hops"),
 )
-_BY_HEADER: Final = {row.header: row for row in (*_USUAL, *_RARE)}
-_FIRST_RARE: Final = Message.__struct_fields__.index("destination_qm")
-_RARE_FIELDS: Final = Message.__struct_fields__[_FIRST_RARE:]
-_RARE_DEFAULTS: Final = tuple(f.default for f in msgspec.structs.fields(Message)[_FIRST_RARE:])
-_RARE_PLAN: Final = tuple(
-    (row.header, row.encode) for name in _RARE_FIELDS for row in _RARE if row.field == name
-)
+_BY_HEADER: Final = {row.header: row for row in _ROWS}
+_FIRST_COMMON: Final = Message.__struct_fields__.index("delivery")
+_COMMON_FIELDS: Final = msgspec.structs.fields(Message)[_FIRST_COMMON:]
+_BY_FIELD: Final = {row.field: row for row in _ROWS} | {
+    "transport": _u("msmq.transport", "transport"),
+}
+_COMMON: Final = tuple((_BY_FIELD[f.name], f.default) for f in _COMMON_FIELDS)
 _YES: Final = b"1"
+_GUID_PART: Final = 37  # of an id: the GUID and the backslash
 
 
-def stream_headers(message: Message) -> Headers:
-    """Those that every message of a stream has, with the same values."""
-    return {
+def headers_of(message: Message) -> Headers:
+    """Every MSMQ property that is not at its default."""
+    headers = _common_headers(message)
+    _add_own(headers, message, message.id)
+    return headers
+
+
+def _common_headers(message: Message) -> Headers:
+    """Those that message after message of a stream has, with the same values."""
+    headers = {
         "msmq.v": VERSION,
         "msmq.source": _guid(message.source),
         "msmq.dest": _text(message.destination),
         "msmq.transport": message.transport.encode(),
     }
+    for value, (row, default) in zip(astuple(message)[_FIRST_COMMON:], _COMMON, strict=True):
+        if value != default:
+            headers[row.header] = row.encode(value)
+    if message.transaction is not None:
+        headers["msmq.tx.seqid"] = b"%d" % message.transaction.sequence_id
+    return headers
 
 
-def headers_of(message: Message, common: Headers | None = None) -> Headers:
-    """Every MSMQ property that is not at its default; `common` as of `stream_headers`."""
-    headers = (stream_headers(message) if common is None else common).copy()
-    headers["msmq.id"] = message.id.encode()
-    if message.peer:
-        headers["msmq.peer"] = message.peer.encode()
+def _add_own(headers: Headers, message: Message, text: str) -> None:
+    """Those that differ from message to message; `text` is its id."""
+    headers["msmq.id"] = text.encode()
     if message.sent_time:
         headers["msmq.sent"] = b"%d" % message.sent_time
     if message.label:
         headers["msmq.label"] = _text(message.label)
-    if message.body_type:
-        headers["msmq.body-type"] = b"%d" % message.body_type
-    if message.priority != DEFAULT_PRIORITY:
-        headers["msmq.priority"] = b"%d" % message.priority
-    if message.delivery:
-        headers["msmq.delivery"] = b"%d" % message.delivery
-    if message.time_to_reach_queue != FOUR_DAYS:
-        headers["msmq.ttrq"] = b"%d" % message.time_to_reach_queue
     if message.wire:
         headers["msmq.wire"] = message.wire
-    rare = astuple(message)[_FIRST_RARE:]
-    if rare != _RARE_DEFAULTS:  # one comparison for most messages
-        for value, default, (name, encode) in zip(rare, _RARE_DEFAULTS, _RARE_PLAN, strict=True):
-            if value != default:
-                headers[name] = encode(value)
-    if message.transaction is not None:
-        _add_transaction(headers, message.transaction, message.source)
-    return headers
-
-
-def _add_transaction(headers: Headers, tx: Transaction, source: Guid) -> None:
-    headers["msmq.tx.seqid"] = b"%d" % tx.sequence_id
-    headers["msmq.tx.seq"] = b"%d" % tx.number
-    if tx.previous:
-        headers["msmq.tx.prev"] = b"%d" % tx.previous
-    if tx.index:
-        headers["msmq.tx.id"] = f"{source}\\{tx.index}".encode()
-    if tx.first:
-        headers["msmq.tx.first"] = _YES
-    if tx.last:
-        headers["msmq.tx.last"] = _YES
-    if tx.final_ack:
-        headers["msmq.tx.final-ack"] = _YES
-    if tx.connector_qm is not None:
-        headers["msmq.connector.qm"] = _guid(tx.connector_qm)
+    if message.correlation_id != NO_CORRELATION:
+        headers["msmq.correlation"] = message.correlation_id
+    if message.extension:
+        headers["msmq.extension"] = message.extension
+    tx = message.transaction
+    if tx is not None:
+        headers["msmq.tx.seq"] = b"%d" % tx.number
+        if tx.previous:
+            headers["msmq.tx.prev"] = b"%d" % tx.previous
+        if tx.index:
+            headers["msmq.tx.id"] = f"{text[:_GUID_PART]}{tx.index}".encode()
+        if tx.first:
+            headers["msmq.tx.first"] = _YES
+        if tx.last:
+            headers["msmq.tx.last"] = _YES
+        if tx.final_ack:
+            headers["msmq.tx.final-ack"] = _YES
+        if tx.connector_qm is not None:
+            headers["msmq.connector.qm"] = _guid(tx.connector_qm)
 
 
 def message_from_record(record: Record) -> Message:
@@ -211,47 +207,60 @@ def _transaction(headers: Mapping[str, bytes]) -> Transaction | None:
     )
 
 
-class _Stream(NamedTuple):
-    """What is the same for every message of a stream."""
+class _Stream:
+    """What is the same for every message of a stream, or was for the last one."""
 
-    key: bytes
-    crc: int  # picks the partition
-    headers: Headers
+    __slots__ = ("crc", "headers", "key", "kind", "queue", "sequence")
+
+    def __init__(self, message: Message) -> None:
+        self.key = _text(f"{message.source}/{message.destination}")
+        self.crc = crc32(self.key)  # picks the partition
+        self.headers: Headers = {}
+        self.kind: tuple[object, ...] = ()  # `headers` are for messages like this
+        self.sequence = -1
+        self.queue: Queue | None = None
 
 
 class Mapper:
-    """Makes records; a stream's common part is made once."""
+    """Makes records; what the messages of a stream have in common is made once."""
 
     def __init__(self) -> None:
-        self._streams: dict[tuple[Guid, str, str], _Stream] = {}
+        self._streams: dict[tuple[Guid, str], _Stream] = {}
 
-    def record(self, message: Message, queue: Queue) -> Record:
-        key, crc, common = self._stream(message, queue)
-        headers = headers_of(message, common)
+    def record(self, message: Message, queue: Queue, text: str = "") -> Record:
+        """`text` is the message's id, if it is at hand."""
+        stream = self._streams.get((message.source, message.destination)) or self._add(message)
+        headers = self._headers(stream, message, queue)
+        _add_own(headers, message, text or message.id)
         timestamp = message.arrived_ms
-        if queue.mapping.timestamp == "sent" and message.sent_time:
+        mapping = queue.mapping
+        if mapping.timestamp == "sent" and message.sent_time:
             # Never ahead of arrival: brokers refuse a time in the future.
             timestamp = min(message.sent_time * 1000, message.arrived_ms)
             headers["msmq.arrived"] = b"%d" % message.arrived_ms
         return Record(
-            topic=queue.topic,
-            key=key if queue.mapping.key == "stream" else _KEYS[queue.mapping.key](message),
-            value=message.body,
-            headers=headers,
-            partition=crc % queue.partitions,  # a stream lies in one partition (DM-36)
-            timestamp_ms=timestamp,
+            queue.topic,
+            message.body,
+            stream.key if mapping.key == "stream" else _KEYS[mapping.key](message),
+            headers,
+            stream.crc % queue.partitions,  # a stream lies in one partition (DM-36)
+            timestamp,
         )
 
-    def _stream(self, message: Message, queue: Queue) -> _Stream:
-        name = message.source, message.destination, message.transport
-        known = self._streams.get(name)
-        if known is None:
-            if len(self._streams) >= _CACHE:
-                self._streams.clear()
-            key = _text(f"{message.source}/{message.destination}")
-            headers = stream_headers(message) | {"msmq.queue": queue.name.encode()}
-            known = self._streams[name] = _Stream(key, crc32(key), headers)
-        return known
+    def _headers(self, stream: _Stream, message: Message, queue: Queue) -> Headers:
+        tx = message.transaction
+        sequence = -1 if tx is None else tx.sequence_id
+        kind = astuple(message)[_FIRST_COMMON:]
+        if kind != stream.kind or queue is not stream.queue or sequence != stream.sequence:
+            stream.headers = _common_headers(message) | {"msmq.queue": queue.name.encode()}
+            stream.kind, stream.queue, stream.sequence = kind, queue, sequence
+        return stream.headers.copy()
+
+    def _add(self, message: Message) -> _Stream:
+        if len(self._streams) >= _CACHE:
+            self._streams.clear()
+        made = self._streams[message.source, message.destination] = _Stream(message)
+        return made
 
 
 _KEYS: Final[dict[str, Callable[[Message], bytes | None]]] = {

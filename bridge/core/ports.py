@@ -10,7 +10,7 @@ import msgspec
 Headers = dict[str, bytes]
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class Record(msgspec.Struct, frozen=True):
     """One Kafka record; `partition` None leaves the choice to the key."""
 
     topic: str

@@ -182,22 +182,23 @@ class Shard:
     def _accept(self, message: Message, queue: Queue, cursor: Cursor | None) -> Verdict:
         if is_over_quota(message, queue):
             return self._refuse(message, queue, OVER_QUOTA, cursor)
-        record = self._mapper.record(message, queue)
+        text = message.id
+        record = self._mapper.record(message, queue, text)
         if _may_be_too_large(message, queue) and size_of(record) > queue.max_bytes:
             return self._refuse(message, queue, TOO_LARGE, cursor)
         self._records.append(record)
         if queue.journal:
             self._records.append(_journal_record(record, queue))
         verdict = ACCEPTED if cursor is None else Verdict(Outcome.ACCEPTED, 0, "", cursor)
-        if message.ack or cursor is not None:
+        tx = message.transaction
+        if message.ack or (tx is not None and (tx.final_ack or message.journal)):
             self._owe(self._receipts.accepted(message, self._via))
         if message.trace_queue is not None:
             self._owe(self._receipts.report(message))
         partition = -1 if record.partition is None else record.partition
+        stamp = record.timestamp_ms
         self._entries.append(
-            audit.entry_of(
-                message, verdict, queue.name, record.topic, partition, record.timestamp_ms
-            )
+            audit.entry_of(message, verdict, queue.name, record.topic, partition, stamp, text)
         )
         return verdict
 

@@ -8,7 +8,7 @@ from typing import Final
 
 _FORM: Final = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 _MAX_TEXTS: Final = 65_536
-_texts: dict[Guid, str] = {}
+texts: dict[Guid, str] = {}  # the hot path looks here before it calls str()
 
 
 class Guid(bytes):
@@ -17,11 +17,11 @@ class Guid(bytes):
     __slots__ = ()
 
     def __str__(self) -> str:
-        text = _texts.get(self)
+        text = texts.get(self)
         if text is None:
-            if len(_texts) >= _MAX_TEXTS:  # GUIDs come from outside: bounded
-                _texts.clear()
-            text = _texts[self] = str(uuid.UUID(bytes_le=bytes(self)))
+            if len(texts) >= _MAX_TEXTS:  # GUIDs come from outside: bounded
+                texts.clear()
+            text = texts[self] = str(uuid.UUID(bytes_le=bytes(self)))
         return text
 
     def __repr__(self) -> str:

@@ -65,8 +65,8 @@ def test_text_and_back(raw: bytes) -> None:
 
 def test_texts_are_remembered_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guid_module, "_MAX_TEXTS", 3)
-    monkeypatch.setattr(guid_module, "_texts", {})
+    monkeypatch.setattr(guid_module, "texts", {})
     raws = [bytes((n,)) * 16 for n in range(10)]
     for raw in raws * 2:
         assert str(Guid(raw)) == str(uuid.UUID(bytes_le=raw))
-        assert len(guid_module._texts) <= 3
+        assert len(guid_module.texts) <= 3

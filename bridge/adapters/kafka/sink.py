@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from confluent_kafka import KafkaException, Producer
 
@@ -59,7 +59,7 @@ class KafkaShardSink:
         if self._producer is None:
             raise SinkUnavailable("Kafka: the shard is not open")
         try:
-            self._produce(self._producer, _items(unit, self._own, self._shard))
+            self._produce(self._producer, unit)
         except (KafkaException, BufferError) as error:
             raise await self._worker.run(partial(self._failed, "queueing", error)) from error
         await self._worker.run(self._commit)
@@ -82,8 +82,7 @@ class KafkaShardSink:
             snapshot = Snapshot(self._read_state(), self._read_seen())
             # Also when we were only cut off: another owner's unit numbers are not ours.
             self._stop_if_replaced(snapshot.state)
-            claim = _Item(self._own.state, OWNER_KEY.encode(), self._me, self._shard)
-            self._produce(self._producer, [claim])
+            self._produce(self._producer, Unit(state={OWNER_KEY: self._me}))
             self._producer.commit_transaction(CALL_TIMEOUT_S)
         except KafkaException as error:
             raise self._failed("taking over the shard", error) from error
@@ -108,13 +107,23 @@ class KafkaShardSink:
         except KafkaException as error:
             raise self._failed("committing", error) from error
 
-    @staticmethod
-    def _produce(transaction: Producer, items: Iterable[_Item]) -> None:
+    def _produce(self, transaction: Producer, unit: Unit) -> None:
+        """Data first, so that it is under way while the rest is queued."""
         transaction.begin_transaction()
-        produce = transaction.produce
-        for topic, key, value, partition, headers, timestamp in items:
-            place = _ANY if partition is None else partition
-            produce(topic, value, key, place, headers=headers, timestamp=timestamp)
+        own, shard, produce = self._own, self._shard, transaction.produce
+        for r in unit.records:
+            partition = _ANY if r.partition is None else r.partition
+            headers: Any = r.headers  # what the client calls a list of headers is invariant in mypy
+            produce(r.topic, r.value, r.key, partition, headers=headers, timestamp=r.timestamp_ms)
+        for r in unit.rejects:
+            headers = r.headers
+            produce(own.rejects, r.value, r.key, shard, headers=headers, timestamp=r.timestamp_ms)
+        for key, value in unit.state.items():
+            produce(own.state, value, key.encode("utf-8", "surrogatepass"), shard)
+        for key, seen in unit.seen.items():
+            produce(own.seen, seen, key.encode(), shard)
+        for entries in unit.audit:
+            produce(own.audit, entries, None, shard)
 
     def _failed(self, doing: str, error: Exception) -> SinkUnavailable:
         if isinstance(error, KafkaException) and is_fenced(error):
@@ -139,28 +148,3 @@ class KafkaShardSink:
     def _read_seen(self) -> list[bytes]:
         records = read_to_end(self._settings, self._own.seen, self._shard)
         return [value for message in records if (value := message.value()) is not None]
-
-
-class _Item(NamedTuple):
-    """The arguments of one produce call."""
-
-    topic: str
-    key: bytes | None
-    value: bytes | None
-    partition: int | None
-    headers: Any = None  # what the client calls a list of headers is invariant in mypy
-    timestamp_ms: int = 0
-
-
-def _items(unit: Unit, own: OwnTopics, shard: int) -> Iterator[_Item]:
-    """Data first, so that it is under way while the rest is queued."""
-    for r in unit.records:
-        yield _Item(r.topic, r.key, r.value, r.partition, r.headers, r.timestamp_ms)
-    for r in unit.rejects:
-        yield _Item(own.rejects, r.key, r.value, shard, r.headers, r.timestamp_ms)
-    for key, value in unit.state.items():
-        yield _Item(own.state, key.encode("utf-8", "surrogatepass"), value, shard)
-    for key, value in unit.seen.items():
-        yield _Item(own.seen, key.encode(), value, shard)
-    for value in unit.audit:
-        yield _Item(own.audit, None, value, shard)

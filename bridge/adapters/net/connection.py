@@ -52,7 +52,7 @@ def now() -> Instant:
     return Instant(time.monotonic(), time.time())
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """All events enter through `_apply`, which does not await, so they cannot interleave."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Connection(asyncio.Protocol):
         self._was_heard = False  # it has sent a message
         self.session: Session
 
-    # -- asyncio.Protocol -------------------------------------------------------------------
+    # -- asyncio.BufferedProtocol -----------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -89,9 +89,12 @@ class Connection(asyncio.Protocol):
             self._execute(self.session.open(now()))
         self._arm_timer()
 
-    def data_received(self, data: bytes) -> None:
-        self._telemetry.bytes_received(len(data))
-        self._apply(BytesReceived(data))
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as large as it is
+        return _BUFFER
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._telemetry.bytes_received(nbytes)
+        self._apply(BytesReceived(bytes(_BUFFER[:nbytes])))
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - a reset hangs up too
         self._apply(PeerClosed())
@@ -194,4 +197,7 @@ class Connection(asyncio.Protocol):
             self._apply(Tick())
 
 
-_PEACEFUL = frozenset(("peer-closed", "idle", "shutdown"))
+_PEACEFUL: Final = frozenset(("peer-closed", "idle", "shutdown"))
+# One for all connections: a read and what follows from it are not interrupted. (Without it the
+# loop would allocate as much for every read, and give it back.)
+_BUFFER: Final = memoryview(bytearray(256 * 1024))

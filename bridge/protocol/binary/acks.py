@@ -33,19 +33,9 @@ class ReceiveWindow:
         if recoverable:
             self.recoverable_received += 1
 
-    def decide(self, recoverable: int) -> None:
-        self.decided += 1
-        if recoverable:
-            self.recoverable_decided += 1
-
     @property
     def unacked(self) -> int:
         return self.decided - self.acked
-
-    @property
-    def flags_full(self) -> bool:
-        """One more recoverable message would not fit into the flags (QB-42)."""
-        return self.recoverable_decided - self.recoverable_acked >= MAX_FLAGS
 
     def check(self, header: SessionHeader) -> None:
         """The peer's count of what it sent must be ours of what came. MS-MQQB 3.1.5.5.5"""

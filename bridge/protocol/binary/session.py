@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, auto
-from typing import Final, assert_never
+from typing import Final, assert_never, cast
 
 import msgspec
 
@@ -19,7 +19,7 @@ from bridge.model.errors import ProtocolError
 from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import Message
 from bridge.model.verdict import Cursor, Outcome, Verdict
-from bridge.protocol.binary.acks import ReceiveWindow, SendWindow
+from bridge.protocol.binary.acks import MAX_FLAGS, ReceiveWindow, SendWindow
 from bridge.protocol.binary.handshake import (
     AcceptorHandshake,
     InitiatorHandshake,
@@ -211,12 +211,23 @@ class Session:
 
     def _on_bytes(self, data: bytes, now: Instant) -> None:
         self._heard = True  # QB-1
+        is_open = self.state is SessionState.OPEN
+        arrived, received = self._arrived, self.received
+        packets: Iterable[Packet | Message] = (
+            self._packets.feed_open(data, self.peer, int(now.unix * 1000))
+            if is_open
+            else self._packets.feed(data)
+        )
         try:
-            for packet in self._packets.feed(data):
-                if type(packet) is UserMessage and self.state is SessionState.OPEN:
+            for packet in packets:
+                if type(packet) is Message:
+                    received.received += 1
+                    received.recoverable_received += packet.delivery
+                    arrived.append(packet)
+                elif type(packet) is UserMessage and self.state is SessionState.OPEN:
                     self._on_user_message(packet, now)
                 else:
-                    self._on_internal(packet, now)
+                    self._on_internal(cast(Packet, packet), now)
         finally:  # one hand-over per read, and a fault takes nothing back
             if self._arrived:
                 self._hand_over(now)
@@ -314,7 +325,7 @@ class Session:
 
     def _settle(self, batch: _Batch, now: Instant) -> None:
         """Walk the batch as if its messages had come one by one. QB-42, QB-45, QB-85"""
-        received = self.received
+        received, threshold = self.received, self._ack_threshold
         verdicts = iter(batch.verdicts or ())
         streams: dict[tuple[Guid, str], tuple[Message, Cursor]] = {}
         for entry in batch.entries:
@@ -323,16 +334,19 @@ class Session:
                 verdict = next(verdicts)
                 if verdict.outcome is Outcome.BUSY:  # QB-67: unacknowledged, the peer keeps it
                     raise ProtocolError("quota", verdict.reason)
-                if verdict.cursor is not None:
-                    streams[entry.source, entry.destination] = entry, verdict.cursor
+                if (cursor := verdict.cursor) is not None:
+                    streams[entry.source, entry.destination] = entry, cursor
             else:
                 assert isinstance(entry, int)
                 recoverable = entry
-            if recoverable and received.flags_full:
+            if recoverable:
+                if received.recoverable_decided - received.recoverable_acked >= MAX_FLAGS:
+                    self._send_session_ack(now)  # one more would not fit into the flags (QB-42)
+                received.recoverable_decided += 1
+            received.decided += 1
+            if received.decided - received.acked >= threshold:
                 self._send_session_ack(now)
-            received.decide(recoverable)
-            if received.unacked >= self._ack_threshold:
-                self._send_session_ack(now)
+                threshold = self._ack_threshold
         for message, cursor in streams.values():
             self._order_acks.schedule(message, cursor, now.mono)
 
@@ -347,7 +361,7 @@ class Session:
         if not self._timers.running(Timer.ACK_SEND):
             self._start_ack_timer(self._terms.ack_timeout / 2, now)
         received = self.received
-        fresh = sum(1 for e in entries if (e.delivery if type(e) is Message else e))
+        fresh = sum([e.delivery if type(e) is Message else cast(int, e) for e in entries])
         if fresh and received.recoverable_received - fresh == received.recoverable_acked:
             self._start_ack_timer(self._terms.recoverable_ack_delay, now)
 

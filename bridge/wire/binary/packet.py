@@ -12,15 +12,17 @@ not. If the headers end 16 bytes before PacketSize it was counted, else it follo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Self, TypeAlias
+from typing import Final, Self, TypeAlias, cast
 
 import msgspec
 
 from bridge.model.classes import MessageClass
 from bridge.model.errors import WireError
+from bridge.model.message import Message
 from bridge.wire.binary.acks import ORDER_ACK_LABEL, ORDER_QUEUE_NUMBER, ORDER_QUEUE_PATH
 from bridge.wire.binary.base import DEBUG, INTERNAL, MAX_PACKET, SESSION, TRACE, BaseHeader
 from bridge.wire.binary.debug import DebugHeader
+from bridge.wire.binary.fast import read_message
 from bridge.wire.binary.internal import (
     CONNECTION_PARAMETERS,
     ESTABLISH_CONNECTION,
@@ -254,6 +256,13 @@ class PacketReader:
 
     def feed(self, data: bytes) -> Iterator[Packet]:
         """All packets that `data` completes; to be run to its end."""
+        return cast(Iterator[Packet], self._cut(data, None, 0))
+
+    def feed_open(self, data: bytes, peer: str, arrived_ms: int) -> Iterator[Packet | Message]:
+        """The same for an open session: most user messages come as what they carry."""
+        return self._cut(data, peer, arrived_ms)
+
+    def _cut(self, data: bytes, peer: str | None, arrived_ms: int) -> Iterator[Packet | Message]:
         if self._fault is not None:
             raise self._fault
         if self._pending:
@@ -263,18 +272,15 @@ class PacketReader:
             data = bytes(self._pending)
             self._pending.clear()
         offset, available, self._needed = 0, len(data), _BASE_SIZE
-        packet: Packet | None
         try:
             while available - offset >= _BASE_SIZE:
-                base = BaseHeader.unpack(data, offset)
-                if base.packet_size > self.max_packet:
-                    raise WireError("BaseHeader.PacketSize", base.packet_size, "too large here")
-                if base.flags & INTERNAL:
-                    packet, after = _read_internal(data, offset, base)
-                elif offset + base.packet_size > available:
-                    packet, after = None, offset + base.packet_size
-                else:
-                    packet, after = UserMessage._read(data, offset, base)
+                if peer is not None and (
+                    found := read_message(data, offset, available, peer, arrived_ms)
+                ):
+                    yield found[0]
+                    offset = found[1]
+                    continue
+                packet, after = self._read(data, offset)
                 if packet is None:  # not all there yet
                     self._needed = after - offset
                     break
@@ -285,6 +291,16 @@ class PacketReader:
             self._fault = WireError(fault.field, fault.value, fault.rule)
             raise
         self._pending += data[offset:]
+
+    def _read(self, data: bytes, offset: int) -> tuple[Packet | None, int]:
+        base = BaseHeader.unpack(data, offset)
+        if base.packet_size > self.max_packet:
+            raise WireError("BaseHeader.PacketSize", base.packet_size, "too large here")
+        if base.flags & INTERNAL:
+            return _read_internal(data, offset, base)
+        if offset + base.packet_size > len(data):
+            return None, offset + base.packet_size
+        return UserMessage._read(data, offset, base)
 
 
 def _read_internal(data: bytes, start: int, base: BaseHeader) -> tuple[Packet | None, int]:
