@@ -11,15 +11,20 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from bridge.adapters.config_files import kafka_properties, load_mappings
+from bridge.adapters import overview
+from bridge.adapters.claims import ClaimStore
+from bridge.adapters.config_files import kafka_properties
 from bridge.adapters.courier import Courier
 from bridge.adapters.intake import Intake, ShardPump
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.health import KafkaHealth
 from bridge.adapters.kafka.sink import KafkaShardSink
-from bridge.adapters.kafka.topics import OwnTopics, TopicFacts, ensure_topics
+from bridge.adapters.kafka.topic_maker import TopicMaker
+from bridge.adapters.kafka.topics import OwnTopics, ensure_topics
 from bridge.adapters.kafka.tracer import Follower, Tracer
 from bridge.adapters.kafka.worker import Worker
+from bridge.adapters.mapping_files import load_mappings
+from bridge.adapters.meter import Meter
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.net.binary_server import BinaryServer
 from bridge.adapters.net.ping import PingServer
@@ -28,9 +33,8 @@ from bridge.adapters.runtime import remove_runtime, write_runtime
 from bridge.adapters.store.audit_index import AuditIndex
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import Config
-from bridge.core.access import AccessList
 from bridge.core.admission import Policy
-from bridge.core.catalogue import Catalogue, Queue
+from bridge.core.catalogue import Catalogue, TopicLimits
 from bridge.core.identity import (
     IDENTITY_KEY,
     ORDINALS_KEY,
@@ -43,6 +47,7 @@ from bridge.core.identity import (
 )
 from bridge.core.mapping_rules import Mappings
 from bridge.core.receipts import Receipts
+from bridge.core.reload import OrderWouldBreak, order_breaks
 from bridge.core.shard import Shard
 from bridge.model.errors import ConfigError, SinkUnavailable
 from bridge.model.guid import NULL_GUID, Guid
@@ -61,7 +66,9 @@ class Appliance:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self.mappings: Mappings = load_mappings(config.mappings)
+        self._claims = ClaimStore(config.data)
+        self.mappings = self._load_mappings()
+        self._reloading = asyncio.Lock()
         self.telemetry = Telemetry()
         self.listeners: dict[str, str] = {}
         self.id = config.queue_manager.id or NULL_GUID
@@ -71,16 +78,18 @@ class Appliance:
         self._bootstrap = ""
         self._tasks: list[asyncio.Task[None]] = []
         self._pumps: list[ShardPump] = []
+        self._topic_maker: TopicMaker | None = None
         self._server: BinaryServer | None = None
         self._ping: PingServer | None = None
         self._index: AuditIndex | None = None
         self._tracer: Tracer | None = None
         self._follower: Follower | None = None
         self._health: KafkaHealth | None = None
-        self._admin = AdminServer(self, self.telemetry)
+        self._admin = AdminServer(self, self.telemetry, config.admin.token_file)
         self.telemetry.kafka_up.set_function(lambda: bool(self._health and self._health.up))
         self.telemetry.streams.set_function(self._count_streams)
-        self.telemetry.pending_messages.set_function(lambda: sum(p.pending for p in self._pumps))
+        self.telemetry.pending_messages.set_function(self._count_pending)
+        self._meter = Meter(self.telemetry, self._count_pending)
         self._started = time.time()
         self._starting = "starting"
 
@@ -89,14 +98,17 @@ class Appliance:
     async def start(self, announce: Callable[[str], None]) -> None:
         """Fence, read state to the end, listen. Design D2"""
         await self._start_admin(announce)
+        self._tasks.append(asyncio.create_task(self._meter.run()))
         if self.config.listen.binary is not None:  # before a running twin is fenced for nothing
             require_free(self.config.listen.host, self.config.listen.binary, "listen.binary")
         settings = await self._start_kafka(announce)
         self._health = KafkaHealth(settings)
         self._tasks.append(asyncio.create_task(self._health.run()))
         own = OwnTopics(self.config.topic_prefix)
+        self._settings, self._own = settings, own
         facts = await self._ensure_topics(settings, own)
-        self._catalogue = Catalogue(self.id, self._queues(facts))
+        self._catalogue = Catalogue.of(self.id, self.mappings, facts, self._reserved)
+        self._topic_maker = TopicMaker(settings, self._catalogue)
         await self._open_shards(settings, own, facts[own.state].partitions)
         self._start_index(settings, own)
         await self._listen(announce)
@@ -126,6 +138,8 @@ class Appliance:
         closes = [asyncio.create_task(pump.close()) for pump in self._pumps]
         if closes:  # one that hangs in a call to a dead Kafka is left behind
             await asyncio.wait(closes, timeout=CLOSE_S)
+        if self._topic_maker is not None:
+            self._topic_maker.stop()
         if self._follower is not None:
             await asyncio.to_thread(self._follower.stop)
         if self._tracer is not None and self._health is not None and self._health.up:
@@ -206,35 +220,26 @@ class Appliance:
 
     async def _ensure_topics(
         self, settings: dict[str, Any], own: OwnTopics
-    ) -> dict[str, TopicFacts]:
+    ) -> dict[str, TopicLimits]:
         """In a worker, so that nobody who gives up waits for a Kafka that is away."""
         worker = Worker("topics")
-        make = partial(ensure_topics, settings, own, self.config.shards, self._topics())
+        topics = self.mappings.topics()
+        make = partial(ensure_topics, settings, own, self.config.shards, topics)
         try:
             return await self._patiently(lambda: worker.run(make))
         finally:
             worker.stop()
 
-    def _topics(self) -> list[str]:
-        queues = self.mappings.queues
-        return sorted(
-            {m.topic_name for m in queues} | {str(m.journal) for m in queues if m.journal}
+    def _load_mappings(self) -> Mappings:
+        mappings = load_mappings(self.config.mappings, reserved=self._reserved)
+        self._claims.check(
+            str(m.claims or "") for m in mappings.every() if m.oversize == "claim-check"
         )
+        return mappings
 
-    def _queues(self, facts: dict[str, TopicFacts]) -> list[Queue]:
-        return [
-            Queue(
-                mapping=mapping,
-                name=str(mapping.queue),
-                topic=mapping.topic_name,
-                partitions=facts[mapping.topic_name].partitions,
-                max_bytes=facts[mapping.topic_name].max_bytes,
-                access=None if mapping.allow is None else AccessList(mapping.allow),
-                journal=str(mapping.journal or ""),
-                journal_partitions=facts[str(mapping.journal)].partitions if mapping.journal else 1,
-            )
-            for mapping in self.mappings.queues
-        ]
+    @property
+    def _reserved(self) -> str:
+        return f"{self.config.topic_prefix}."
 
     async def _open_shards(self, settings: dict[str, Any], own: OwnTopics, count: int) -> None:
         self._receipts = Receipts(
@@ -247,11 +252,14 @@ class Appliance:
             quota_kb=self.config.queue_manager.quota_kb,
             deadletter_topic=own.deadletter,
         )
+        assert self._topic_maker is not None
         self._pumps = [
             ShardPump(
                 Shard(self._catalogue, policy, self._receipts),
                 KafkaShardSink(settings, own, number),
                 self.telemetry,
+                prepare=self._topic_maker.prepare,
+                store_claims=self._claims.store,
             )
             for number in range(count)
         ]
@@ -276,6 +284,10 @@ class Appliance:
         )
         self._receipts.local, self._receipts.ordinals = self.id, self._ordinals
         self._book = known_peers(kept)
+        if self._catalogue.is_open_ended:  # a queue's number is known once its name was seen
+            for pump in self._pumps:
+                for (_, destination), _ in pump.shard.streams.items():
+                    self._catalogue.find(destination)
 
     async def _listen(self, announce: Callable[[str], None]) -> None:
         listen = self.config.listen
@@ -326,6 +338,34 @@ class Appliance:
 
     # -- what the admin port asks -----------------------------------------------------------
 
+    async def reload(self, force: bool) -> dict[str, object]:
+        """Switch to the mapping files as they are now; sessions and streams go on.
+
+        Raises ConfigError, SinkUnavailable or OrderWouldBreak, and then nothing has changed.
+        """
+        if self._starting:
+            raise SinkUnavailable(f"not yet: {self._starting}")
+        async with self._reloading:
+            mappings = await asyncio.to_thread(self._load_mappings)
+            make = partial(
+                ensure_topics, self._settings, self._own, self.config.shards, mappings.topics()
+            )
+            facts = await asyncio.to_thread(make)
+            catalogue = Catalogue.of(self.id, mappings, facts, self._reserved)
+            streams = (key for pump in self._pumps for key, _ in pump.shard.streams.items())
+            breaks = order_breaks(self._catalogue, catalogue, streams)
+            if breaks and not force:
+                raise OrderWouldBreak(breaks)
+            for pump in self._pumps:
+                pump.shard.use(catalogue)
+            assert self._topic_maker is not None
+            self._topic_maker.catalogue = self._catalogue = catalogue
+            before, self.mappings = self.mappings.by_name(), mappings
+        after = mappings.by_name()
+        changed = sorted(q for q in before.keys() | after.keys() if before.get(q) != after.get(q))
+        _log.warning("mappings were read again; changed: %s", ", ".join(changed) or "nothing")
+        return {"applied": changed, "unchanged": sum(q not in changed for q in after)}
+
     def ready(self) -> tuple[bool, list[str]]:
         reasons = [self._starting] if self._starting else self._intake.complaints()
         if self._health is not None and not self._health.up:
@@ -335,6 +375,9 @@ class Appliance:
     def _count_streams(self) -> int:
         return sum(len(pump.shard.streams) for pump in self._pumps)
 
+    def _count_pending(self) -> int:
+        return sum(pump.pending for pump in self._pumps)
+
     async def trace(self, kind: str, text: str) -> list[dict[str, Any]]:
         if self._tracer is None:
             raise SinkUnavailable(f"not yet: {self._starting}")
@@ -343,35 +386,34 @@ class Appliance:
     def status(self) -> dict[str, object]:
         ready, reasons = self.ready()
         connections = self._server.connections if self._server else set()
+        measured = self._meter.report()
         return {
             "ready": ready,
             "reasons": reasons,
             "queue_manager": {"id": str(self.id), "names": list(self.names)},
             "listeners": dict(self.listeners),
             "kafka": {"bootstrap.servers": self._bootstrap, "embedded": self._kafka is not None},
+            "kafka_state": self._kafka_state(),
             "topic_prefix": self.config.topic_prefix,
             "shards": len(self._pumps),
             "uptime_s": round(time.time() - self._started, 1),
-            "queues": [
-                {"queue": m.queue, "topic": m.topic_name, "transactional": m.transactional}
-                for m in self.mappings.queues
-            ],
-            "sessions": [
-                {
-                    "peer": c.name,
-                    "queue_manager": str(c.session.remote),
-                    "state": c.session.state.name,
-                    "received": c.session.received.received,
-                    "decided": c.session.received.decided,
-                }
-                for c in list(connections)[:100]
-            ],
+            "queues": overview.queues(self.mappings.queues, measured["topics"]),
+            "sessions": overview.sessions(connections),
             "session_count": len(connections),
             "streams": self._count_streams(),
-            "pending_messages": sum(pump.pending for pump in self._pumps),
+            "pending_messages": self._count_pending(),
             "waiting_acks": self._courier.waiting if self._server else 0,
             "cloned_guids": self._server.clones() if self._server else {},
+            **measured,
+            "shard_states": overview.shards(self._pumps),
+            "stream_list": overview.streams(self._pumps),
+            "acks_by_peer": overview.acks(self._pumps),
         }
+
+    def _kafka_state(self) -> str:
+        if self._health is None:
+            return "starting"
+        return "up" if self._health.up else self._health.why
 
 
 def _host_names() -> tuple[str, ...]:

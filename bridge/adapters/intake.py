@@ -5,6 +5,9 @@ the previous one commits. One unit of a shard is under way at a time. When it fa
 the producer what happened: the sink is opened anew, the shard restored from what Kafka has, and
 the unit's number in the state tells whether it was committed. If it was, its verdicts stand; if
 not, its messages are decided again, in order, before anything that came later.
+
+A message may need a topic that nobody has looked at yet (wildcards, {label}, auto-create). It
+waits until somebody has, and all that came after it to the same shard waits behind it.
 """
 
 from __future__ import annotations
@@ -12,13 +15,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
 from bridge.adapters.telemetry import Telemetry
-from bridge.core.ports import OutboxEntry, ShardSink, Snapshot, Unit
+from bridge.core.ports import Claim, OutboxEntry, ShardSink, Snapshot, Unit
 from bridge.core.shard import Shard, committed_unit, shard_of
 from bridge.model.classes import MessageClass
 from bridge.model.errors import SinkUnavailable
@@ -27,6 +30,8 @@ from bridge.model.message import Message
 from bridge.model.verdict import Verdict
 
 OnDecided = Callable[[Sequence[Verdict]], None]
+Prepare = Callable[[set[str]], Awaitable[None]]  # look at these topics, make what is missing
+StoreClaims = Callable[[Sequence[Claim]], Awaitable[None]]
 
 MAX_PENDING: Final = 50_000  # messages
 MAX_PENDING_BYTES: Final = 64 << 20
@@ -48,10 +53,20 @@ class _Submission:
 class ShardPump:
     """Runs one shard on one sink."""
 
-    def __init__(self, shard: Shard, sink: ShardSink, telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        shard: Shard,
+        sink: ShardSink,
+        telemetry: Telemetry,
+        prepare: Prepare | None = None,
+        store_claims: StoreClaims | None = None,
+    ) -> None:
         self.shard = shard
         self._sink = sink
         self._telemetry = telemetry
+        self._prepare, self._store_claims = prepare, store_claims
+        self._waiting: deque[_Submission] = deque()  # not decided: closed, or a topic is missing
+        self._preparing: asyncio.Task[None] | None = None
         self._filling: list[_Submission] = []  # decided, in the unit that fills
         self._flying: list[_Submission] = []  # in the unit that commits
         self._flying_number = 0
@@ -74,10 +89,35 @@ class ShardPump:
         submission = _Submission(messages, via, on_decided)
         self.pending += len(messages)
         self.pending_bytes += submission.size
-        self._filling.append(submission)
+        self._waiting.append(submission)
+        self._idle.clear()
         if self.is_open:
-            submission.verdicts = self.shard.admit(messages, via)
-        self._wake()
+            self._decide()
+
+    def _decide(self) -> None:
+        """All that waits, in order, up to the first that has to wait on."""
+        while self._waiting and self._preparing is None:
+            submission = self._waiting[0]
+            missing = self.shard.unknown_topics(submission.messages)
+            if missing and self._prepare is not None:
+                self._preparing = asyncio.create_task(self._look_at(missing))
+                return
+            self._waiting.popleft()
+            submission.verdicts = self.shard.admit(submission.messages, submission.via)
+            self._filling.append(submission)
+            self._wake()
+
+    async def _look_at(self, topics: set[str]) -> None:
+        assert self._prepare is not None
+        try:
+            await self._prepare(topics)
+        except SinkUnavailable as error:
+            _log.warning("%s; trying again", error)
+            await asyncio.sleep(RETRY_S[-1])
+        finally:
+            self._preparing = None
+        if self.is_open:
+            self._decide()
 
     def put(self, key: str, value: bytes) -> None:
         """A state entry of the owner's, durable with the next unit."""
@@ -98,20 +138,21 @@ class ShardPump:
         snapshot = await self._sink.open()
         if self._flying and committed_unit(snapshot) >= self._flying_number:
             self._settle()
-        self._filling = self._flying + self._filling
+        self._waiting.extendleft(reversed(self._flying + self._filling))
+        self._filling = []
         self._puts = self._flying_puts | self._puts
         self._forgotten = self._flying_forgotten + self._forgotten
         self._flying, self._flying_puts, self._flying_forgotten = [], {}, []
         self.shard.restore(snapshot)
         taken = set(self._forgotten)
         waiting = [e for e in self.shard.outbox.values() if e.ordinal not in taken]
-        for submission in self._filling:
-            submission.verdicts = self.shard.admit(submission.messages, submission.via)
-        if self._filling or self._puts or self._forgotten:
+        if self._puts or self._forgotten:
             self._wake()  # nobody else may come to do it
         else:
             self._work.clear()
-            self._idle.set()
+            if not self._waiting:
+                self._idle.set()
+        self._decide()
         self.is_open, self.why_closed = True, ""
         self.on_change()
         self.on_acks(waiting, self)
@@ -147,6 +188,8 @@ class ShardPump:
 
     async def close(self) -> None:
         self.is_open = False
+        if self._preparing is not None:
+            self._preparing.cancel()
         await self._sink.close()
 
     async def _commit(self) -> None:
@@ -160,6 +203,8 @@ class ShardPump:
         self._flying_number, unit = self.shard.take_unit(int(time.time()))
         started = time.monotonic()
         try:
+            if unit.claims and self._store_claims is not None:
+                await self._store_claims(unit.claims)  # before a record can point to them
             await self._sink.publish(unit)
         except SinkUnavailable:
             self._count("unknown", unit, started)
@@ -169,7 +214,7 @@ class ShardPump:
         if unit.acks:
             self.on_acks(unit.acks, self)
         self.on_change()
-        if not self._work.is_set():
+        if not self._work.is_set() and not self._waiting:
             self._idle.set()
 
     def _count(self, result: str, unit: Unit, started: float) -> None:

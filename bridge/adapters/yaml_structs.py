@@ -2,22 +2,34 @@
 
 The structs are the schema: their types say what is allowed (`Meta` rules, `Literal`, a class with
 `parse`), the `Meta` description says it in words, their defaults are offered as the way out.
+All faults are looked for; when there are several, `Faults` reads as the first of them.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Literal,
+    NoReturn,
+    Self,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
 
 import msgspec
 from msgspec.structs import FieldInfo
 
-from bridge.adapters.yaml_tree import Mark, Node, quoted
+from bridge.adapters.yaml_tree import Mark, Node, printable, quoted
 from bridge.model.errors import ConfigError
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -32,28 +44,69 @@ _WORDS: Final[Mapping[object, str]] = {
 }
 
 
+class Faults(ConfigError):
+    """Several faults; to whoever wants one line it is the first of them."""
+
+    def __init__(self, faults: Sequence[ConfigError]) -> None:
+        first = faults[0]
+        super().__init__(first.what, where=first.where, mend=first.mend)
+        self.faults = tuple(faults)
+
+
+class Gathering:
+    """Goes on after a fault; `check` at the end raises what was found."""
+
+    def __init__(self) -> None:
+        self.faults: list[ConfigError] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _type: object, error: BaseException | None, _trace: object) -> bool:
+        if not isinstance(error, ConfigError):
+            return False
+        self.faults += faults_of(error)
+        return True
+
+    def check(self) -> None:
+        if len(self.faults) == 1:
+            raise self.faults[0]
+        if self.faults:
+            raise Faults(self.faults)
+
+
+def faults_of(error: ConfigError) -> tuple[ConfigError, ...]:
+    return error.faults if isinstance(error, Faults) else (error,)
+
+
 def read_struct(
     node: Node, kind: type[S], *, base: Path, name: str = "", inherit: msgspec.Struct | None = None
 ) -> S:
     """`base`: the folder of relative paths; `inherit`: gives the values that are not written."""
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
-    entries = keys_of(node, name, known=fields)
+    gathering = Gathering()
+    with gathering:
+        keys_of(node, name, known=fields)
+    entries = node.value if isinstance(node.value, dict) else {}
     values: dict[str, Any] = {}
     for key, field in fields.items():
         if key in entries:
-            values[field.name] = _Reader(base, field).read(entries[key][1], _join(name, key))
+            with gathering:
+                values[field.name] = _Reader(base, field).read(entries[key][1], _join(name, key))
         elif inherit is not None and hasattr(inherit, field.name):
             values[field.name] = getattr(inherit, field.name)
-        elif field.required:
+        elif field.required and isinstance(node.value, dict | None):
             what = f"{quoted(_join(name, key))} is missing"
-            raise ConfigError(what, where=str(node.mark), mend=f"add a line '{key}: ...'")
+            mend = f"add a line '{key}: ...'"
+            gathering.faults.append(ConfigError(what, where=str(node.mark), mend=mend))
         elif isinstance(field.default, Path):
             values[field.name] = base / field.default
+    gathering.check()
     try:
         return kind(**values)
     except ConfigError as error:
         where = str(_find(node, error.where))
-        raise ConfigError(error.what, where=where, mend=error.mend) from error
+        raise ConfigError(printable(error.what), where=where, mend=error.mend) from error
 
 
 class _Reader:
@@ -72,7 +125,7 @@ class _Reader:
         if origin in (Union, UnionType):
             return self._union(node, kind, name, words)
         if origin is tuple:
-            return tuple(self._items(node, args[0], name))
+            return self._items(node, args[0], name)
         if isinstance(origin, type) and issubclass(origin, Mapping):
             return self._entries(node, args[0], args[1], name)
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and not _parses(kind):
@@ -106,18 +159,26 @@ class _Reader:
             return self._read(node, scalars[0], name, words)
         return self._plain(node, reduce(or_, scalars), name, words)
 
-    def _items(self, node: Node, kind: Any, name: str) -> Iterable[Any]:
+    def _items(self, node: Node, kind: Any, name: str) -> tuple[Any, ...]:
+        gathering = Gathering()
+        found = []
         for index, item in enumerate(items_of(node, name)):
-            yield self._read(item, kind, f"{name}[{index}]", words=None)
+            with gathering:
+                found.append(self._read(item, kind, f"{name}[{index}]", words=None))
+        gathering.check()
+        return tuple(found)
 
     def _entries(self, node: Node, key_kind: Any, kind: Any, name: str) -> dict[Any, Any]:
+        gathering = Gathering()
         found: dict[Any, Any] = {}
         for key, (mark, value) in keys_of(node, name).items():
-            made = self._read(Node(mark, key), key_kind, f"{name}.{key}", words=None)
-            if made in found:
-                what = f"key {quoted(key)} is there twice, in upper and lower case"
-                raise ConfigError(what, where=str(mark), mend="keep one of them")
-            found[made] = self._read(value, kind, f"{name}.{key}", words=None)
+            with gathering:
+                made = self._read(Node(mark, key), key_kind, f"{name}.{key}", words=None)
+                if made in found:
+                    what = f"key {quoted(key)} is there twice, in upper and lower case"
+                    raise ConfigError(what, where=str(mark), mend="keep one of them")
+                found[made] = self._read(value, kind, f"{name}.{key}", words=None)
+        gathering.check()
         return found
 
     def _path(self, node: Node, name: str) -> Path:
@@ -135,7 +196,7 @@ class _Reader:
         try:
             return kind.parse(node.value)
         except ConfigError as error:
-            what = f"{quoted(name)} {error.what}"
+            what = f"{quoted(name)} {printable(error.what)}"
             raise ConfigError(what, where=str(node.mark), mend=error.mend) from error
         except ValueError as error:
             raise self._fault(node, name, words or "text") from error
@@ -163,9 +224,12 @@ def keys_of(
         what = f"{quoted(name) if name else 'the file'} must have keys, not {_shown(node)}"
         raise ConfigError(what, where=str(node.mark), mend="write 'key: value' lines")
     if known is not None:
+        gathering = Gathering()
         for key, (mark, _) in node.value.items():
             if key not in known:
-                _raise_unknown(key, mark, name, known)
+                with gathering:
+                    _raise_unknown(key, mark, name, known)
+        gathering.check()
     return node.value
 
 
@@ -190,13 +254,14 @@ def _raise_unknown(key: str, mark: Mark, name: str, fields: Iterable[str]) -> No
 
 def _find(node: Node, option: str) -> Mark:
     """The place of an option that a struct's own check complains about."""
-    mark = node.mark
     for step in filter(None, option.split("/")):
-        if not isinstance(node.value, dict) or step not in node.value:
+        if isinstance(node.value, dict) and step in node.value:
+            node = node.value[step][1]
+        elif isinstance(node.value, list) and step.isdecimal() and int(step) < len(node.value):
+            node = node.value[int(step)]
+        else:
             break
-        node = node.value[step][1]
-        mark = node.mark
-    return mark
+    return node.mark
 
 
 def _mend(node: Node, kind: Any, field: FieldInfo) -> str:

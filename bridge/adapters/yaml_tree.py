@@ -6,6 +6,7 @@ number of values after aliases are followed (an alias bomb is only a large numbe
 
 from __future__ import annotations
 
+import re
 import warnings
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
@@ -50,7 +51,11 @@ class Node(NamedTuple):
 def quoted(text: str) -> str:
     """For a message: short, on one line, backslashes as they are."""
     shown = text if len(text) <= 80 else text[:77] + "..."
-    return "'" + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in shown) + "'"
+    return f"'{printable(shown)}'"
+
+
+def printable(text: str) -> str:
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def read_yaml(path: Path) -> Node:
@@ -109,17 +114,25 @@ def _raise_not_yaml(error: Exception, text: str, file: str) -> NoReturn:
         where = str(Mark(file, line, error.position - text.rfind("\n", 0, error.position)))
         problem, mend = f"character {error.character!r} is not allowed", "remove it"
     elif isinstance(error, MarkedYAMLError):
-        mark = error.problem_mark or error.context_mark
+        mark, begun = error.problem_mark or error.context_mark, error.context_mark
+        problem = " ".join(str(error.problem or error.context or problem).split())
+        if begun is not None and begun.line < mark.line and _UNCLOSED.search(problem):
+            problem += f", noticed in line {mark.line + 1}"
+            mark = begun
         if mark is not None:
             where = str(Mark(file, mark.line + 1, mark.column + 1))
-        problem = " ".join(str(error.problem or error.context or problem).split())
     for sign, advice in _ADVICE.items():
         if sign in problem:
             mend = advice
     raise ConfigError(f"not YAML: {problem[:200]}", where=where, mend=mend) from error
 
 
+# What the parser notices further down; the line to mend is the one where it begins.
+_UNCLOSED: Final = re.compile("unexpected end of stream|expected ',' or|expected ':'")
 _ADVICE: Final = {
+    "unexpected end of stream": "close the quotes that are opened here",
+    "expected ',' or": "close the bracket or brace that is opened here",
+    "expected ':'": "write 'key: value'",
     "escape": "leave out the double quotes, or write \\\\ for each backslash",
     "\\t": "indent with spaces, not with tabs",
     "another document": "keep one document, without a second ---",
@@ -158,8 +171,15 @@ class _Tree:
             if key in found:
                 what = f"key {quoted(key)} is there twice, first in line {found[key][0].line}"
                 raise ConfigError(what, where=str(mark), mend="keep one of them")
-            found[key] = (mark, self.convert(value_node, depth + 1))
+            value = self.convert(value_node, depth + 1)
+            if value.value is None and value_node.start_mark.index == value_node.end_mark.index:
+                value = Node(self._end(key_node), None)  # the parser has gone on to what follows
+            found[key] = (mark, value)
         return found
+
+    def _end(self, key: YamlNode) -> Mark:
+        """Of the colon after a key."""
+        return Mark(self._file, key.end_mark.line + 1, key.end_mark.column + 2)
 
     def _mark(self, node: YamlNode) -> Mark:
         return Mark(self._file, node.start_mark.line + 1, node.start_mark.column + 1)

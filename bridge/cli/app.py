@@ -14,7 +14,7 @@ import typer
 from bridge.model.errors import BridgeError
 
 PROGRAM: Final = "msmq-bridge"
-COMMANDS: Final = ("serve", "status", "trace", "send", "kafka")  # modules of this package
+COMMANDS: Final = ("serve", "status", "doctor", "trace", "send", "kafka")  # modules of this package
 FAILED: Final = 1
 USAGE: Final = 2
 INTERRUPTED: Final = 130

@@ -41,6 +41,7 @@ EXPIRED: Final = Refusal(MessageClass.NACK_REACH_QUEUE_TIMEOUT, "time-to-reach-q
 LATE: Final = Refusal(MessageClass.NACK_REACH_QUEUE_TIMEOUT, "time-to-be-received-over")
 OVER_QUOTA: Final = Refusal(MessageClass.NACK_Q_EXCEED_QUOTA, "over-the-queue-quota")
 TOO_LARGE: Final = Refusal(MessageClass.NACK_Q_EXCEED_QUOTA, "larger-than-the-topic-takes")
+NO_TOPIC: Final = Refusal(MessageClass.NACK_BAD_DST_Q, "topic-cannot-be-made")
 
 
 def refusal(message: Message, queue: Queue | None) -> Refusal | None:
@@ -48,7 +49,8 @@ def refusal(message: Message, queue: Queue | None) -> Refusal | None:
     if queue is None:
         return UNKNOWN_QUEUE
     mapping = queue.mapping
-    if mapping.transactional is (message.transaction is None):  # rows 4 and 5, DM-6
+    if mapping.transactional is (message.transaction is None) and not queue.any_kind:
+        # rows 4 and 5, DM-6
         return NOT_TRANSACTIONAL_MESSAGE if mapping.transactional else NOT_TRANSACTIONAL_QUEUE
     if message.encrypted:  # row 7: we have no keys, so nobody can have encrypted it for us
         return ENCRYPTED

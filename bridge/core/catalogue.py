@@ -1,20 +1,37 @@
-"""The queues of this queue manager, found under every name a sender may use (DM-33)."""
+"""The queues of this queue manager, found under every name a sender may use (DM-33).
+
+Exact names first, then patterns (`bridge.core.patterns`), then, when `defaults` says so, a queue
+that is made for the name. Queues that were found in the last two ways are remembered within
+bounds, under their name in lower case: senders may spell it as they like.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Self
 
 import msgspec
 
 from bridge.core.access import AccessList
-from bridge.core.mapping_rules import QueueMapping
+from bridge.core.mapping_rules import CLOSED, PRIVATE, Defaults, Mappings, QueueMapping
+from bridge.core.patterns import PatternTable
 from bridge.model.errors import IllegalName
 from bridge.model.guid import NULL_GUID, Guid
+from bridge.model.message import Message
 from bridge.model.names import Direct, Private, parse_format_name
 
 _CACHE: Final = 10_000  # names come from outside: bounded
-_CLOSED: Final = ("private$\\order_queue$", "private$\\notify_queue$")  # to applications (DM-14)
+UNKNOWN: Final = 0  # partitions of a topic that nobody has looked at
+
+
+class TopicLimits(msgspec.Struct, frozen=True, gc=False):
+    """What the cluster says of a topic."""
+
+    partitions: int
+    max_bytes: int = 5 << 20
+
+
+_UNSEEN: Final = TopicLimits(UNKNOWN)
 
 
 class Queue(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -22,12 +39,32 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     mapping: QueueMapping
     name: str  # path name on this queue manager
-    topic: str
-    partitions: int = 1
+    topic: str  # empty: depends on the message, ask `topic_of`
+    partitions: int = 1  # UNKNOWN: nobody has looked yet, see Catalogue.learn
     max_bytes: int = 5 << 20
     access: AccessList | None = None  # None: everybody may send
     journal: str = ""  # topic of the target journal
     journal_partitions: int = 1
+    any_kind: bool = False  # takes transactional and plain messages, whatever the mapping says
+    reserved: str = ""  # no message may name a topic that begins so
+
+    @property
+    def is_settled(self) -> bool:
+        """Its topic is one for all messages, and somebody has looked at it (and its journal)."""
+        return (
+            self.partitions != UNKNOWN
+            and self.topic != ""
+            and (not self.journal or self.journal_partitions != UNKNOWN)
+        )
+
+    def topic_of(self, label: str, source: object) -> str:
+        """The topic of one message."""
+        return self.topic or _apart(self.mapping.topic_for(self.name, label, source), self.reserved)
+
+
+def _apart(topic: str, reserved: str) -> str:
+    """The bridge's own topics are not for senders to name."""
+    return f"-{topic[1:]}" if reserved and topic.startswith(reserved) else topic
 
 
 def private_number(name: str) -> int:
@@ -39,22 +76,90 @@ def private_number(name: str) -> int:
 
 
 class Catalogue:
-    def __init__(self, local: Guid, queues: Iterable[Queue]) -> None:
+    """`queues` has one per mapping, those with wildcards too: they are the models of what is found
+    by them. `limits` is what is known of topics; `reserved` begins the names of our own ones."""
+
+    def __init__(
+        self,
+        local: Guid,
+        queues: Iterable[Queue],
+        *,
+        defaults: Defaults | None = None,
+        limits: Mapping[str, TopicLimits] | None = None,
+        reserved: str = "",
+    ) -> None:
         self.local = local
-        self.queues = tuple(queues)
+        self.queues = tuple(
+            msgspec.structs.replace(queue, reserved=reserved) if reserved else queue
+            for queue in queues
+        )
+        self._limits = dict(limits or {})
         self._by_name = {
-            name: queue for queue in self.queues if (name := queue.name.lower()) not in _CLOSED
+            name: queue
+            for queue in self.queues
+            if (name := queue.name.lower()) not in CLOSED and not queue.mapping.queue.has_wildcard
         }
         self._by_number = {
-            private_number(name.removeprefix("private$\\")): queue
+            private_number(name.removeprefix(PRIVATE)): queue
             for name, queue in reversed(self._by_name.items())  # the first of two keeps its number
-            if name.startswith("private$\\")
+            if name.startswith(PRIVATE)
         }
+        self._patterns = PatternTable(
+            (queue.name, queue) for queue in self.queues if queue.mapping.queue.has_wildcard
+        )
+        self._unlisted = None if defaults is None else _model(defaults, reserved)
+        # Whether a message can need a topic that nobody has looked at.
+        self.is_open_ended = (
+            bool(self._patterns)
+            or self._unlisted is not None
+            or any(queue.mapping.depends_on_message for queue in self.queues)
+        )
+        self._made: dict[str, Queue] = {}  # by name in lower case
+        self._numbers: dict[int, str] = {}  # of the private names in `_made`
         self._cache: dict[str, Queue | None] = {}
+
+    @classmethod
+    def of(
+        cls, local: Guid, mappings: Mappings, limits: Mapping[str, TopicLimits], reserved: str
+    ) -> Self:
+        """For all mapping files together; `limits` has every topic that they name."""
+        queues = [_queue(mapping, limits) for mapping in mappings.queues]
+        return cls(local, queues, defaults=mappings.defaults, limits=limits, reserved=reserved)
 
     def is_local(self, queue_manager: Guid) -> bool:
         """Zero is local: direct names carry no GUID (CONFLICT-3)."""
         return queue_manager in (NULL_GUID, self.local)
+
+    def limits_of(self, topic: str) -> TopicLimits | None:
+        """None: nobody has looked at it yet, it may not even exist."""
+        return self._limits.get(topic)
+
+    def limits_for(self, queue: Queue, message: Message) -> TopicLimits | None:
+        """Of the topic that the message goes to; None if it could not be made."""
+        limits = self._limits.get(queue.topic_of(message.label, message.source))
+        if queue.journal and queue.journal_partitions == UNKNOWN:
+            return None
+        return limits if limits and limits.partitions != UNKNOWN else None
+
+    def unknown_topics(self, queue: Queue, message: Message) -> Iterator[str]:
+        """Topics of the message that nobody has looked at."""
+        if not queue.is_settled:
+            topic = queue.topic_of(message.label, message.source)
+            if topic not in self._limits:
+                yield topic
+            if queue.journal and queue.journal not in self._limits:
+                yield queue.journal
+
+    def learn(self, topic: str, limits: TopicLimits) -> None:
+        """The topic is there; queues that were found before that know it from now on."""
+        if topic not in self._limits and len(self._limits) >= _CACHE:
+            del self._limits[next(iter(self._limits))]
+        self._limits[topic] = limits
+        for path, queue in self._made.items():
+            model = self._model_of(path)
+            if model is not None and topic in (queue.topic, queue.journal):
+                self._made[path] = self._from(model, path)
+        self._cache.clear()
 
     def find(self, destination: str) -> Queue | None:
         """The queue behind a destination as a sender wrote it.
@@ -66,21 +171,101 @@ class Catalogue:
             return self._cache[destination]
         except KeyError:
             pass
-        if len(self._cache) >= _CACHE:
-            self._cache.clear()
-        queue = self._cache[destination] = self._look_up(destination)
+        queue, is_final = self._look_up(destination)
+        if is_final:
+            if len(self._cache) >= _CACHE:
+                self._cache.clear()
+            self._cache[destination] = queue
         return queue
 
-    def _look_up(self, destination: str) -> Queue | None:
+    def _look_up(self, destination: str) -> tuple[Queue | None, bool]:
+        """The queue, and whether the answer stays as it is."""
         try:
             name = parse_format_name(destination)
         except IllegalName:
-            return None
+            return None, True
         if not name.sendable:  # journals, dead-letter and subqueues take no sends (DM-14)
-            return None
+            return None, True
         if isinstance(name, Direct):
-            path = f"private$\\{name.queue}" if name.private else name.queue
-            return self._by_name.get(path.lower())
+            path = f"{PRIVATE}{name.queue}" if name.private else name.queue
+            return self._by_path(path.lower()), True
         if isinstance(name, Private) and self.is_local(name.guid):
-            return self._by_number.get(name.number)
+            queue = self._of_number(name.number)
+            return queue, queue is not None  # its name may be seen later
+        return None, True
+
+    def _of_number(self, number: int) -> Queue | None:
+        """A number is a hash: only a name that is listed, or was seen, can have it."""
+        return self._by_number.get(number) or self._made.get(self._numbers.get(number, ""))
+
+    def _by_path(self, path: str) -> Queue | None:
+        known = self._by_name.get(path) or self._made.get(path)
+        if known is not None or path in CLOSED:
+            return known
+        model = self._model_of(path)
+        return None if model is None else self._make(model, path)
+
+    def _model_of(self, path: str) -> Queue | None:
+        return self._patterns.find(path) or self._unlisted
+
+    def _make(self, model: Queue, path: str) -> Queue:
+        if len(self._made) >= _CACHE:
+            self._forget(next(iter(self._made)))
+        if path.startswith(PRIVATE):
+            self._numbers.setdefault(private_number(path.removeprefix(PRIVATE)), path)
+        made = self._made[path] = self._from(model, path)
+        return made
+
+    def _forget(self, path: str) -> None:
+        del self._made[path]
+        number = private_number(path.removeprefix(PRIVATE))
+        if self._numbers.get(number) == path:
+            del self._numbers[number]
+
+    def _from(self, model: Queue, path: str) -> Queue:
+        mapping, topic = model.mapping, model.topic
+        if not topic and not mapping.depends_on_message:
+            topic = _apart(mapping.topic_for(path, "", ""), model.reserved)
+        known = TopicLimits(model.partitions, model.max_bytes) if model.topic else _UNSEEN
+        limits = self._limits.get(topic, known)
+        journal = _apart(mapping.journal_for(path), model.reserved)
+        known = TopicLimits(model.journal_partitions) if journal == model.journal else _UNSEEN
+        return msgspec.structs.replace(
+            model,
+            name=path,
+            topic=topic,
+            partitions=limits.partitions,
+            max_bytes=limits.max_bytes,
+            journal=journal,
+            journal_partitions=self._limits.get(journal, known).partitions,
+        )
+
+
+def _queue(mapping: QueueMapping, limits: Mapping[str, TopicLimits]) -> Queue:
+    topic, journal = mapping.topic_name, mapping.journal_for(mapping.queue)
+    known, kept = limits.get(topic, _UNSEEN), limits.get(journal, _UNSEEN)
+    fits = min(known.max_bytes, kept.max_bytes) if journal in limits else known.max_bytes
+    return Queue(
+        mapping=mapping,
+        name=str(mapping.queue),
+        topic=topic,
+        partitions=known.partitions,
+        max_bytes=fits,  # the journal takes the same records
+        access=None if mapping.allow is None else AccessList(mapping.allow),
+        journal=journal,
+        journal_partitions=kept.partitions,
+    )
+
+
+def _model(defaults: Defaults, reserved: str) -> Queue | None:
+    """Of a queue that nobody listed."""
+    if defaults.unknown == "reject":
         return None
+    return Queue(
+        mapping=defaults.mapping(),
+        name="*",
+        topic="",
+        access=None if defaults.allow is None else AccessList(defaults.allow),
+        any_kind=not defaults.transactional,
+        reserved=reserved,
+    )

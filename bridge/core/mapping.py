@@ -1,24 +1,21 @@
-"""A message becomes a Kafka record, and a record the same message again. Design D7, DM-35
+"""The header table: a message as the headers of a record, and a record as the message again.
 
-The header table is digest data-model.md section 4: a property at its default has no header.
+Digest data-model.md section 4; design D7, DM-35. A property at its default has no header.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
-from zlib import crc32
 
 import msgspec
 from msgspec.structs import astuple
 
-from bridge.core.catalogue import Queue
 from bridge.core.ports import Headers, Record
 from bridge.model.guid import Guid
 from bridge.model.message import NO_CORRELATION, Message, Transaction
 
 VERSION: Final = b"1"
-_CACHE: Final = 100_000
 
 
 def _text(value: str) -> bytes:
@@ -109,8 +106,8 @@ _ROWS: Final = (
     _d("msmq.hops", "hops"),
 )
 _BY_HEADER: Final = {row.header: row for row in _ROWS}
-_FIRST_COMMON: Final = Message.__struct_fields__.index("delivery")
-_COMMON_FIELDS: Final = msgspec.structs.fields(Message)[_FIRST_COMMON:]
+FIRST_COMMON: Final = Message.__struct_fields__.index("delivery")
+_COMMON_FIELDS: Final = msgspec.structs.fields(Message)[FIRST_COMMON:]
 _BY_FIELD: Final = {row.field: row for row in _ROWS} | {
     "transport": _u("msmq.transport", "transport"),
 }
@@ -121,12 +118,12 @@ _GUID_PART: Final = 37  # of an id: the GUID and the backslash
 
 def headers_of(message: Message) -> Headers:
     """Every MSMQ property that is not at its default."""
-    headers = _common_headers(message)
-    _add_own(headers, message, message.id)
+    headers = common_headers(message)
+    add_own(headers, message, message.id)
     return headers
 
 
-def _common_headers(message: Message) -> Headers:
+def common_headers(message: Message) -> Headers:
     """Those that message after message of a stream has, with the same values."""
     headers = {
         "msmq.v": VERSION,
@@ -134,7 +131,7 @@ def _common_headers(message: Message) -> Headers:
         "msmq.dest": _text(message.destination),
         "msmq.transport": message.transport.encode(),
     }
-    for value, (row, default) in zip(astuple(message)[_FIRST_COMMON:], _COMMON, strict=True):
+    for value, (row, default) in zip(astuple(message)[FIRST_COMMON:], _COMMON, strict=True):
         if value != default:
             headers[row.header] = row.encode(value)
     if message.transaction is not None:
@@ -142,7 +139,7 @@ def _common_headers(message: Message) -> Headers:
     return headers
 
 
-def _add_own(headers: Headers, message: Message, text: str) -> None:
+def add_own(headers: Headers, message: Message, text: str) -> None:
     """Those that differ from message to message; `text` is its id."""
     headers["msmq.id"] = text.encode()
     if message.sent_time:
@@ -205,71 +202,6 @@ def _transaction(headers: Mapping[str, bytes]) -> Transaction | None:
         final_ack="msmq.tx.final-ack" in headers,
         connector_qm=None if connector is None else _unguid(connector),
     )
-
-
-class _Stream:
-    """What is the same for every message of a stream, or was for the last one."""
-
-    __slots__ = ("crc", "headers", "key", "kind", "queue", "sequence")
-
-    def __init__(self, message: Message) -> None:
-        self.key = _text(f"{message.source}/{message.destination}")
-        self.crc = crc32(self.key)  # picks the partition
-        self.headers: Headers = {}
-        self.kind: tuple[object, ...] = ()  # `headers` are for messages like this
-        self.sequence = -1
-        self.queue: Queue | None = None
-
-
-class Mapper:
-    """Makes records; what the messages of a stream have in common is made once."""
-
-    def __init__(self) -> None:
-        self._streams: dict[tuple[Guid, str], _Stream] = {}
-
-    def record(self, message: Message, queue: Queue, text: str = "") -> Record:
-        """`text` is the message's id, if it is at hand."""
-        stream = self._streams.get((message.source, message.destination)) or self._add(message)
-        headers = self._headers(stream, message, queue)
-        _add_own(headers, message, text or message.id)
-        timestamp = message.arrived_ms
-        mapping = queue.mapping
-        if mapping.timestamp == "sent" and message.sent_time:
-            # Never ahead of arrival: brokers refuse a time in the future.
-            timestamp = min(message.sent_time * 1000, message.arrived_ms)
-            headers["msmq.arrived"] = b"%d" % message.arrived_ms
-        return Record(
-            queue.topic,
-            message.body,
-            stream.key if mapping.key == "stream" else _KEYS[mapping.key](message),
-            headers,
-            stream.crc % queue.partitions,  # a stream lies in one partition (DM-36)
-            timestamp,
-        )
-
-    def _headers(self, stream: _Stream, message: Message, queue: Queue) -> Headers:
-        tx = message.transaction
-        sequence = -1 if tx is None else tx.sequence_id
-        kind = astuple(message)[_FIRST_COMMON:]
-        if kind != stream.kind or queue is not stream.queue or sequence != stream.sequence:
-            stream.headers = _common_headers(message) | {"msmq.queue": queue.name.encode()}
-            stream.kind, stream.queue, stream.sequence = kind, queue, sequence
-        return stream.headers.copy()
-
-    def _add(self, message: Message) -> _Stream:
-        if len(self._streams) >= _CACHE:
-            self._streams.clear()
-        made = self._streams[message.source, message.destination] = _Stream(message)
-        return made
-
-
-_KEYS: Final[dict[str, Callable[[Message], bytes | None]]] = {
-    "message_id": lambda m: m.id.encode(),
-    "correlation_id": lambda m: m.correlation_id,
-    "label": lambda m: _text(m.label),
-    "source": lambda m: _guid(m.source),
-    "none": lambda _: None,
-}
 
 
 def size_of(record: Record) -> int:

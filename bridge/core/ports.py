@@ -44,6 +44,14 @@ def decode_entry(data: bytes) -> OutboxEntry:
     return msgspec.msgpack.decode(data, type=OutboxEntry)
 
 
+class Claim(msgspec.Struct, frozen=True, gc=False):
+    """A body that stays outside Kafka. It is stored before the record that points to it."""
+
+    name: str  # ab/cd/abcd…, made from its SHA-256: a path below the store's root
+    data: bytes
+    store: str = ""  # folder or URL as the mapping has it; empty: the default
+
+
 class Unit(msgspec.Struct, kw_only=True):
     """All that one transaction of one shard carries: everything or nothing. Design D1"""
 
@@ -53,6 +61,7 @@ class Unit(msgspec.Struct, kw_only=True):
     audit: list[bytes] = []
     rejects: list[Record] = []
     acks: list[OutboxEntry] = []  # they are in `state`; once committed they may leave
+    claims: list[Claim] = []
 
     def __bool__(self) -> bool:
         return bool(self.records or self.state or self.seen or self.audit or self.rejects)

@@ -13,10 +13,11 @@ from zlib import crc32
 
 import msgspec
 
-from bridge.core import audit
+from bridge.core import audit, chunks
 from bridge.core.admission import (
     EXPIRED,
     LATE,
+    NO_TOPIC,
     OVER_QUOTA,
     TOO_LARGE,
     Policy,
@@ -29,8 +30,18 @@ from bridge.core.admission import (
 )
 from bridge.core.catalogue import Catalogue, Queue
 from bridge.core.history import History, mark_of
-from bridge.core.mapping import Mapper, headers_of, size_of
-from bridge.core.ports import OUTBOX, OutboxEntry, Record, Snapshot, Unit, decode_entry
+from bridge.core.mapper import Mapper
+from bridge.core.mapping import headers_of, size_of
+from bridge.core.mapping_rules import QueueSettings
+from bridge.core.ports import (
+    OUTBOX,
+    Claim,
+    OutboxEntry,
+    Record,
+    Snapshot,
+    Unit,
+    decode_entry,
+)
 from bridge.core.receipts import Receipts
 from bridge.core.streams import PREFIX, Place, Streams, place
 from bridge.model.classes import MessageClass
@@ -42,6 +53,7 @@ UNIT_KEY: Final = "unit"
 _DEAD_LETTERS: Final = (OVER_QUOTA, EXPIRED, LATE)
 _REJECT_BYTES: Final = 7 << 20  # the rejects topic takes 8 MiB
 _SMALL: Final = 4096
+_USUAL_HEADERS: Final = QueueSettings().headers
 
 
 def shard_of(source: Guid, shards: int) -> int:
@@ -53,9 +65,9 @@ class Shard:
     def __init__(
         self, catalogue: Catalogue, policy: Policy, receipts: Receipts | None = None
     ) -> None:
-        self._catalogue, self._policy = catalogue, policy
+        self._policy = policy
         self._receipts = receipts or Receipts()
-        self._mapper = Mapper()
+        self.use(catalogue)
         self.streams = Streams()
         self.history = History()
         self.kept: dict[str, bytes] = {}  # state entries that are not streams
@@ -70,8 +82,14 @@ class Shard:
         self._entries: list[audit.AuditEntry] = []
         self._state: dict[str, bytes | None] = {}
         self._acks: list[OutboxEntry] = []
+        self._claims: list[Claim] = []
 
     # -- state ------------------------------------------------------------------------------
+
+    def use(self, catalogue: Catalogue) -> None:
+        """From now on these are the queues; what was decided stays."""
+        self._catalogue = catalogue
+        self._mapper = Mapper(catalogue)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Become what the shard's committed transactions made of it."""
@@ -110,11 +128,22 @@ class Shard:
             audit=list(audit.encode(self._entries)),
             rejects=self._rejects,
             acks=self._acks,
+            claims=self._claims,
         )
         self._begin()
         return self._unit_number, unit
 
     # -- decisions --------------------------------------------------------------------------
+
+    def unknown_topics(self, messages: Sequence[Message]) -> set[str]:
+        """Topics that somebody must look at, or make, before these messages can be decided."""
+        catalogue, found = self._catalogue, set[str]()
+        if catalogue.is_open_ended:
+            for message in messages:
+                queue = catalogue.find(message.destination)
+                if queue and not (foreign(message, catalogue) or refusal(message, queue)):
+                    found.update(catalogue.unknown_topics(queue, message))
+        return found
 
     def admit(self, messages: Sequence[Message], via: Guid = NULL_GUID) -> list[Verdict]:
         """`via` is the queue manager that handed them to us."""
@@ -182,13 +211,22 @@ class Shard:
     def _accept(self, message: Message, queue: Queue, cursor: Cursor | None) -> Verdict:
         if is_over_quota(message, queue):
             return self._refuse(message, queue, OVER_QUOTA, cursor)
+        max_bytes = queue.max_bytes
+        if not queue.is_settled:
+            limits = self._catalogue.limits_for(queue, message)
+            if limits is None:
+                return self._refuse(message, queue, NO_TOPIC, cursor)
+            max_bytes = limits.max_bytes
         text = message.id
         record = self._mapper.record(message, queue, text)
-        if _may_be_too_large(message, queue) and size_of(record) > queue.max_bytes:
-            return self._refuse(message, queue, TOO_LARGE, cursor)
-        self._records.append(record)
+        made = [record]
+        if _may_be_too_large(record, message, queue, max_bytes) and size_of(record) > max_bytes:
+            made = self._shrink(record, queue, max_bytes, text)
+            if not made:
+                return self._refuse(message, queue, TOO_LARGE, cursor)
+        self._records += made
         if queue.journal:
-            self._records.append(_journal_record(record, queue))
+            self._records += [_journal_record(r, queue) for r in made]
         verdict = ACCEPTED if cursor is None else Verdict(Outcome.ACCEPTED, 0, "", cursor)
         tx = message.transaction
         if message.ack or (tx is not None and (tx.final_ack or message.journal)):
@@ -201,6 +239,22 @@ class Shard:
             audit.entry_of(message, verdict, queue.name, record.topic, partition, stamp, text)
         )
         return verdict
+
+    def _shrink(self, record: Record, queue: Queue, max_bytes: int, text: str) -> list[Record]:
+        """What goes into the topic in place of a record that it does not take; nothing: refuse."""
+        match queue.mapping.oversize:
+            case "chunk":
+                try:
+                    return chunks.split(record, max_bytes, text)
+                except ValueError:  # no room even for the headers
+                    return []
+            case "claim-check":
+                small, claim = chunks.claim(record, queue.mapping.claims or "")
+                if size_of(small) > max_bytes:
+                    return []
+                self._claims.append(claim)
+                return [small]
+        return []
 
     def _refuse(
         self, message: Message, queue: Queue | None, reason: Refusal, cursor: Cursor | None = None
@@ -230,11 +284,11 @@ def committed_unit(snapshot: Snapshot) -> int:
     return msgspec.json.decode(snapshot.state.get(UNIT_KEY, b"0"), type=int)
 
 
-def _may_be_too_large(message: Message, queue: Queue) -> bool:
+def _may_be_too_large(record: Record, message: Message, queue: Queue, max_bytes: int) -> bool:
     """Spares the counting for most: what a packet's headers become is at most three times as
-    large as they are, and `msmq.wire` repeats them."""
-    most = len(message.body) + 4 * len(message.wire) + _SMALL
-    return not message.wire or most > queue.max_bytes
+    large as they are, and `msmq.wire` repeats them; unless the mapping names or adds some."""
+    most = len(record.value) + 4 * len(message.wire) + _SMALL
+    return most > max_bytes or not message.wire or queue.mapping.headers is not _USUAL_HEADERS
 
 
 def _journal_record(record: Record, queue: Queue) -> Record:

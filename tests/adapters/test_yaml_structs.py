@@ -8,7 +8,14 @@ import msgspec
 import pytest
 from msgspec import Meta
 
-from bridge.adapters.yaml_structs import items_of, keys_of, read_struct
+from bridge.adapters.yaml_structs import (
+    Faults,
+    Gathering,
+    faults_of,
+    items_of,
+    keys_of,
+    read_struct,
+)
 from bridge.adapters.yaml_tree import parse_yaml
 from bridge.model.errors import ConfigError
 
@@ -85,6 +92,57 @@ def test_faults(text: str, message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read(text)
     assert str(caught.value).startswith(message)
+
+
+def test_every_fault_is_found() -> None:
+    text = """\
+smal: 1
+small: 10
+many: [{must: x}, {level: low}, {must: 1, level: hi}]
+table: {a: b, c: d}
+even: '3'
+"""
+    with pytest.raises(Faults) as caught:
+        read(text)
+    places = [fault.where for fault in caught.value.faults]
+    assert places[0] == caught.value.where == "f:1:1"
+    assert sorted(places) == [
+        "f:1:1",
+        "f:2:8",
+        "f:3:15",
+        "f:3:19",
+        "f:3:50",
+        "f:4:12",
+        "f:4:18",
+        "f:5:7",
+    ]
+    assert str(caught.value) == str(caught.value.faults[0])
+
+
+def test_gathering_lets_other_errors_pass() -> None:
+    gathering = Gathering()
+    with pytest.raises(ZeroDivisionError), gathering:
+        raise ZeroDivisionError
+    gathering.check()
+    one = ConfigError("one", where="f:1:1")
+    with gathering:
+        raise one
+    with pytest.raises(ConfigError) as caught:
+        gathering.check()
+    assert caught.value is one
+    assert faults_of(one) == (one,)
+
+
+def test_a_fault_of_an_item_is_found_by_its_number() -> None:
+    class Listed(msgspec.Struct, frozen=True, kw_only=True):
+        names: tuple[str, ...] = ()
+
+        def __post_init__(self) -> None:
+            raise ConfigError("bad\u2028name", where="names/1", mend="x")
+
+    with pytest.raises(ConfigError) as caught:
+        read_struct(parse_yaml(b"names: [a,\n  b]", "f"), Listed, base=BASE)
+    assert str(caught.value) == "f:2:3: bad\\u2028name; x"
 
 
 def test_what_is_not_written_is_inherited() -> None:

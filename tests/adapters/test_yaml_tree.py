@@ -50,6 +50,15 @@ def test_values_know_where_they_are() -> None:
     assert str(items[1].value["k"][1].mark) == "f:5:9"
 
 
+def test_nothing_is_where_its_key_is() -> None:
+    tree = parse_yaml(b"a:\n\nb: {c: }\n", "f").value
+    assert isinstance(tree, dict)
+    assert tree["a"][1] == Node(Mark("f", 1, 3), None)
+    inner = tree["b"][1].value
+    assert isinstance(inner, dict)
+    assert inner["c"][1].mark.line == 3
+
+
 def refused(data: bytes) -> ConfigError:
     with pytest.raises(ConfigError) as caught:
         parse_yaml(data, "f")
@@ -80,6 +89,23 @@ def test_duplicate_keys_are_refused_at_the_second() -> None:
     error = refused(b"a: 1\nb: {c: 1,\n  c: 2}\n")
     assert error.where == "f:3:3"
     assert "first in line 2" in error.what
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "word"),
+    [
+        ('a: 1\nb: "x\nc: 1\nd: 2\n', "f:2:4", "close the quotes"),
+        ("a: 1\nb: 'x\nc: 1\n", "f:2:4", "noticed in line 4"),
+        ("a: 1\nb: [x,\n  y\nc: 1\n", "f:2:4", "close the bracket"),
+        ("a: 1\nb: {x: y\nc: 1\n", "f:2:4", "close the bracket"),
+        ("a: 1\nb\nc: 2\n", "f:2:1", "key: value"),
+        ("a: [x}\n", "f:1:6", "close the bracket"),
+    ],
+)
+def test_what_is_not_closed_is_named_where_it_begins(text: str, where: str, word: str) -> None:
+    error = refused(text.encode())
+    assert error.where == where
+    assert word in str(error)
 
 
 def test_other_encodings_are_refused() -> None:

@@ -1,12 +1,16 @@
 """A queue under all its names: DM-33, DM-14, T-25."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 
 from bridge.core import catalogue as module
-from bridge.core.catalogue import Catalogue, private_number
+from bridge.core.access import AllowedSender
+from bridge.core.catalogue import UNKNOWN, Catalogue, Queue, TopicLimits, private_number
+from bridge.core.mapping_rules import Defaults, JournalTopic, QueueMapping, QueuePath, Topic
 from bridge.model.guid import NULL_GUID
-from tests.core.messages import LOCAL, OTHER, catalogue, queue, texts
+from tests.core.messages import LOCAL, OTHER, SENDER, catalogue, queue, texts
 
 NUMBER = private_number("orders")
 
@@ -147,3 +151,164 @@ def test_a_null_guid_is_local() -> None:  # CONFLICT-3: zero = LOCAL everywhere
     known = catalogue()
     number = private_number("orders")
     assert known.find(f"PRIVATE={NULL_GUID}\\{number:08x}") is known.queues[0]
+
+
+# --- wildcards and queues that nobody listed ---------------------------------------------------
+
+
+def direct(path: str, host: str = "a") -> str:
+    return f"DIRECT=OS:{host}\\{path}"
+
+
+def pattern(
+    text: str, topic: str | None = None, *, journal: str | None = None, **fields: Any
+) -> Queue:
+    mapping = QueueMapping(
+        queue=QueuePath(text),
+        topic=Topic(topic) if topic else None,
+        journal=JournalTopic(journal) if journal else None,
+    )
+    return Queue(
+        mapping=mapping,
+        name=text,
+        topic=mapping.topic_name,
+        journal=mapping.journal_for(text),
+        **fields,
+    )
+
+
+def test_exact_names_then_patterns_then_nothing() -> None:
+    known = Catalogue(
+        LOCAL,
+        (
+            pattern("private$\\*", "rest"),
+            pattern("private$\\ord*", "ord", partitions=7),
+            queue("private$\\orders"),
+        ),
+    )
+    found = {name: known.find(direct(f"private$\\{name}")) for name in ("orders", "ord1", "x")}
+    assert [q.topic for q in found.values() if q] == ["orders", "ord", "rest"]
+    assert found["ord1"] is not None
+    assert (found["ord1"].name, found["ord1"].partitions) == ("private$\\ord1", 7)
+    assert known.find(direct("orders")) is None  # a public queue
+
+
+def test_one_queue_however_it_is_spelled() -> None:  # DM-32
+    known = Catalogue(LOCAL, [pattern("private$\\*")])
+    one = known.find(direct("private$\\Orders"))
+    assert one is not None
+    assert (one.name, one.topic) == ("private$\\orders", "orders")
+    assert known.find(direct("PRIVATE$\\ORDERS", "b")) is one
+    assert known.find("DIRECT=HTTP://a/msmq/private$/orders") is one
+
+
+def test_a_number_is_known_once_its_name_was_seen() -> None:  # T-25
+    known = Catalogue(LOCAL, [pattern("private$\\*")])
+    number = f"PRIVATE={LOCAL}\\{NUMBER:x}"
+    assert known.find(number) is None
+    seen = known.find(direct("private$\\orders"))
+    assert known.find(number) is seen
+    assert known.find(f"PRIVATE={OTHER}\\{NUMBER:x}") is None
+
+
+@pytest.mark.parametrize("name", ["private$\\order_queue$", "private$\\Notify_Queue$"])
+def test_no_pattern_opens_what_is_closed(name: str) -> None:  # DM-14
+    known = Catalogue(LOCAL, [pattern("private$\\*")], defaults=Defaults(unknown="auto-create"))
+    assert known.find(direct(name)) is None
+    assert known.find(direct("private$\\x;journal")) is None
+    assert known.find(f"PRIVATE={LOCAL}\\4") is None
+
+
+def test_a_topic_that_depends_on_the_message() -> None:
+    known = Catalogue(LOCAL, [pattern("a*", "{queue}.{label}")], reserved="abc.")
+    found = known.find(direct("abc"))
+    assert found is not None
+    assert found.topic == ""
+    assert found.topic_of("x y", SENDER) == "-bc.x-y"  # not a topic of the bridge itself
+    other = known.find(direct("axe"))
+    assert other is not None
+    assert other.topic_of("", SENDER) == "axe.no-label"
+
+
+def test_an_exact_queue_may_depend_on_the_message_too() -> None:
+    known = Catalogue(LOCAL, [pattern("a", "{label}")], reserved="own.")
+    found = known.find(direct("a"))
+    assert found is not None
+    assert (found.topic, found.topic_of("own.state", SENDER)) == ("", "-wn.state")
+    assert queue(topic="t").topic_of("x", SENDER) == "t"
+
+
+def test_unknown_queues_are_made_when_defaults_say_so() -> None:
+    assert Catalogue(LOCAL, (), defaults=Defaults()).find(direct("x")) is None
+    defaults = Defaults(unknown="auto-create", quota_kb=5, allow=(AllowedSender("10.0.0.1"),))
+    known = Catalogue(LOCAL, [queue()], defaults=defaults)
+    made = known.find(direct("private$\\New One"))
+    assert made is not None
+    assert (made.name, made.topic) == ("private$\\new one", "new-one")
+    assert made.any_kind
+    assert made.mapping.quota_kb == 5
+    assert made.access is not None
+    listed = known.find(direct("private$\\orders"))
+    assert listed is not None
+    assert not listed.any_kind
+
+
+def test_defaults_can_want_transactions() -> None:
+    defaults = Defaults(unknown="auto-create", transactional=True)
+    made = Catalogue(LOCAL, (), defaults=defaults).find(direct("x"))
+    assert made is not None
+    assert (made.any_kind, made.mapping.transactional) == (False, True)
+
+
+def test_names_that_kafka_refuses_are_no_fault_of_ours() -> None:
+    known = Catalogue(LOCAL, (), defaults=Defaults(unknown="auto-create"))
+    for name, topic in (("..", "--"), ("__x", "-_x"), ("\ud800", "-"), ("q" * 124, "q" * 124)):
+        found = known.find(direct(f"private$\\{name}"))
+        assert found is not None
+        assert found.topic == topic
+
+
+def test_limits_are_learned() -> None:
+    known = Catalogue(
+        LOCAL, [pattern("a*", journal="{queue}.j")], limits={"ax": TopicLimits(3, 100)}
+    )
+    ready, fresh = known.find(direct("ax")), known.find(direct("ay"))
+    assert ready is not None
+    assert fresh is not None
+    assert (ready.partitions, ready.max_bytes) == (3, 100)
+    assert (fresh.partitions, fresh.journal, fresh.journal_partitions) == (UNKNOWN, "ay.j", UNKNOWN)
+    assert known.limits_of("ay") is None
+    known.learn("ay", TopicLimits(6, 200))
+    known.learn("ay.j", TopicLimits(2))
+    again = known.find(direct("ay"))
+    assert again is not None
+    assert (again.partitions, again.max_bytes, again.journal_partitions) == (6, 200, 2)
+    assert known.limits_of("ay") == TopicLimits(6, 200)
+
+
+def test_learning_keeps_the_numbers() -> None:
+    known = Catalogue(LOCAL, [pattern("private$\\*")])
+    known.find(direct("private$\\orders"))
+    known.learn("orders", TopicLimits(4))
+    found = known.find(f"PRIVATE={LOCAL}\\{NUMBER:x}")
+    assert found is not None
+    assert found.partitions == 4
+
+
+def test_a_shared_journal_keeps_what_is_known_of_it() -> None:
+    known = Catalogue(LOCAL, [pattern("a*", "all", journal="all.j", journal_partitions=9)])
+    found = known.find(direct("ax"))
+    assert found is not None
+    assert (found.journal, found.journal_partitions) == ("all.j", 9)
+
+
+def test_what_is_made_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_CACHE", 10)
+    known = Catalogue(LOCAL, (), defaults=Defaults(unknown="auto-create"))
+    for number in range(100):
+        assert known.find(direct(f"private$\\invented-{number}")) is not None
+        known.learn(f"invented-{number}", TopicLimits(1))
+    for kept in (known._made, known._numbers, known._cache, known._limits):
+        assert len(kept) <= 10
+    assert known.find(f"PRIVATE={LOCAL}\\{private_number('invented-0'):x}") is None
+    assert known.find(f"PRIVATE={LOCAL}\\{private_number('invented-99'):x}") is not None

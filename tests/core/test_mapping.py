@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.core import mapping as module
-from bridge.core.mapping import Mapper, headers_of, message_from_record, size_of
+from bridge.core import mapper as module
+from bridge.core.catalogue import Catalogue
+from bridge.core.mapper import Mapper
+from bridge.core.mapping import headers_of, message_from_record, size_of
 from bridge.core.mapping_rules import Key
 from bridge.core.ports import Record
 from bridge.model.guid import NULL_GUID, Guid
@@ -26,6 +28,10 @@ from tests.core.messages import (
     queue,
     texts,
 )
+
+def new_mapper() -> Mapper:
+    return Mapper(Catalogue(LOCAL, ()))
+
 
 FULL = Message(
     source=SENDER,
@@ -143,7 +149,7 @@ def test_the_strategy_knows_every_field() -> None:
 
 
 def test_every_property_has_its_header() -> None:  # section 4, the whole table
-    assert Mapper().record(FULL, queue()).headers == FULL_HEADERS
+    assert new_mapper().record(FULL, queue()).headers == FULL_HEADERS
 
 
 def test_every_field_of_the_full_message_is_unusual() -> None:
@@ -157,7 +163,7 @@ def test_every_field_of_the_full_message_is_unusual() -> None:
 
 def test_a_property_at_its_default_has_no_header() -> None:  # design D7
     message = Message(source=SENDER, ordinal=1, destination=ORDERS)
-    assert Mapper().record(message, queue()).headers == {
+    assert new_mapper().record(message, queue()).headers == {
         "msmq.v": b"1",
         "msmq.id": f"{SENDER}\\1".encode(),
         "msmq.source": str(SENDER).encode(),
@@ -176,7 +182,7 @@ def test_a_transactional_message_says_priority_0() -> None:  # section 4: absent
 
 
 def test_the_value_is_the_body_untouched() -> None:  # DM-3, design D7
-    record = Mapper().record(FULL, queue())
+    record = new_mapper().record(FULL, queue())
     assert record.value == FULL.body
     assert FULL.body not in record.headers.values()  # no header repeats it
 
@@ -186,7 +192,7 @@ def test_a_record_rebuilds_the_same_message(
     message: Message, timestamp: str, partitions: int
 ) -> None:  # DM-35
     place = queue(timestamp=timestamp, partitions=partitions)
-    record = Mapper().record(message, place)
+    record = new_mapper().record(message, place)
     assert message_from_record(record) == message
     assert (record.topic, record.value) == (place.topic, message.body)
     assert record.partition is not None
@@ -197,7 +203,7 @@ def test_a_record_rebuilds_the_same_message(
 @given(messages)
 def test_size_is_never_told_too_small(message: Message) -> None:
     """Kafka: 61 bytes per batch, 21 per record and its key, 10 per header at most."""
-    record = Mapper().record(message, queue())
+    record = new_mapper().record(message, queue())
     content = len(record.value) + len(record.key or b"")
     content += sum(len(name.encode()) + len(value) + 10 for name, value in record.headers.items())
     assert content + 61 + 31 <= size_of(record) <= content + 500
@@ -205,9 +211,9 @@ def test_size_is_never_told_too_small(message: Message) -> None:
 
 def test_time_is_arrival_unless_the_mapping_asks() -> None:  # design D7
     message = plain(sent_time=NOW - 60, arrived_ms=NOW * 1000 + 7)
-    assert Mapper().record(message, queue()).timestamp_ms == NOW * 1000 + 7
-    assert "msmq.arrived" not in Mapper().record(message, queue()).headers
-    record = Mapper().record(message, queue(timestamp="sent"))
+    assert new_mapper().record(message, queue()).timestamp_ms == NOW * 1000 + 7
+    assert "msmq.arrived" not in new_mapper().record(message, queue()).headers
+    record = new_mapper().record(message, queue(timestamp="sent"))
     assert record.timestamp_ms == (NOW - 60) * 1000
     assert record.headers["msmq.arrived"] == b"%d" % (NOW * 1000 + 7)
 
@@ -215,7 +221,7 @@ def test_time_is_arrival_unless_the_mapping_asks() -> None:  # design D7
 @pytest.mark.parametrize("sent_time", [NOW + 1, 0xFFFFFFFF, 0])
 def test_a_sent_time_that_a_broker_would_refuse_is_clamped(sent_time: int) -> None:  # design D7
     message = plain(sent_time=sent_time, arrived_ms=NOW * 1000 + 7)
-    record = Mapper().record(message, queue(timestamp="sent"))
+    record = new_mapper().record(message, queue(timestamp="sent"))
     assert record.timestamp_ms == NOW * 1000 + 7
     assert message_from_record(record) == message
 
@@ -232,9 +238,9 @@ def test_a_sent_time_that_a_broker_would_refuse_is_clamped(sent_time: int) -> No
     ],
 )
 def test_keys(kind: str, key: bytes | None) -> None:  # design 3.3
-    record = Mapper().record(FULL, queue(key=Key(kind)))
+    record = new_mapper().record(FULL, queue(key=Key(kind)))
     assert record.key == key
-    assert record.partition == Mapper().record(FULL, queue()).partition  # the stream picks it
+    assert record.partition == new_mapper().record(FULL, queue()).partition  # the stream picks it
 
 
 @given(guids, texts, st.lists(messages, min_size=2, max_size=4), st.integers(1, 1000))
@@ -243,7 +249,7 @@ def test_a_stream_lies_in_one_partition(
 ) -> None:  # DM-36: whatever else differs, and after a restart too
     place = queue(partitions=partitions)
     found = {
-        Mapper()
+        new_mapper()
         .record(msgspec.structs.replace(m, source=source, destination=destination), place)
         .partition
         for m in several
@@ -255,29 +261,29 @@ def test_the_partition_of_a_stream_never_changes() -> None:
     """A new version that chose another one would break the order of every stream."""
     place = queue(partitions=12)
     assert crc32(f"{SENDER}/{ORDERS}".encode()) % 12 == 4
-    assert Mapper().record(plain(destination=ORDERS), place).partition == 4
+    assert new_mapper().record(plain(destination=ORDERS), place).partition == 4
 
 
 def test_streams_spread_over_the_partitions() -> None:
     place = queue(partitions=4)
-    mapper = Mapper()
-    found = {mapper.record(plain(source=Guid.random()), place).partition for _ in range(200)}
+    maker = new_mapper()
+    found = {maker.record(plain(source=Guid.random()), place).partition for _ in range(200)}
     assert found == {0, 1, 2, 3}
 
 
 def test_what_is_remembered_is_bounded_and_stays_right(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_CACHE", 3)
-    mapper, place = Mapper(), queue(partitions=50)
+    maker, place = new_mapper(), queue(partitions=50)
     for _ in range(2):
         for number in range(10):
             message = plain(destination=f"{ORDERS}{number}")
-            assert mapper.record(message, place) == Mapper().record(message, place)
-            assert len(mapper._streams) <= 3
+            assert maker.record(message, place) == new_mapper().record(message, place)
+            assert len(maker._streams) <= 3
 
 
 def test_a_record_that_others_changed_still_gives_a_message() -> None:
     """Headers that we do not know do not matter."""
-    record = Mapper().record(FULL, queue())
+    record = new_mapper().record(FULL, queue())
     more = Record(
         topic="t",
         value=record.value,

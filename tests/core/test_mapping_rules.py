@@ -5,8 +5,9 @@ import pytest
 from bridge.core.mapping_rules import (
     UNSUPPORTED,
     Defaults,
-    HeaderRules,
+    JournalTopic,
     Key,
+    Mappings,
     QueueMapping,
     QueuePath,
     QueueSettings,
@@ -74,22 +75,79 @@ def test_what_is_not_done_yet_is_refused_and_named() -> None:
     with pytest.raises(ConfigError, match="mode 'retain' is not supported yet") as caught:
         QueueMapping(queue=QueuePath("a"), mode="retain")
     assert caught.value.where == "mode"
-    with pytest.raises(ConfigError, match=r"headers\.cloudevents is not supported yet") as caught:
-        Defaults(headers=HeaderRules(cloudevents=True))
-    assert caught.value.where == "headers/cloudevents"
+    with pytest.raises(ConfigError, match="allow_read is not supported yet") as caught:
+        Defaults(allow_read=("bob",))
+    assert caught.value.where == "allow_read"
 
 
 def test_the_table_names_options_that_exist() -> None:
-    fields = {*QueueMapping.__struct_fields__}
-    fields |= {f"headers/{name}" for name in HeaderRules.__struct_fields__}
-    assert set(UNSUPPORTED) <= fields | {"unknown"}
+    assert set(UNSUPPORTED) == {"mode", "allow_read"}
+    assert set(UNSUPPORTED) <= set(QueueSettings.__struct_fields__)
 
 
-def test_auto_create_is_refused_by_name() -> None:
+def test_auto_create() -> None:
     assert Defaults().unknown == "reject"
-    with pytest.raises(ConfigError, match="auto-create") as caught:
-        Defaults(unknown="auto-create")
-    assert caught.value.where == "unknown"
+    made = Defaults(unknown="auto-create", key=Key("label"), quota_kb=7).mapping()
+    assert (made.key, made.quota_kb) == ("label", 7)
+    assert made.is_dynamic
+    assert made.topic_for("private$\\orders", "", "") == "orders"
+
+
+def mapped(queue: str, topic: str | None = None, journal: str | None = None) -> QueueMapping:
+    return QueueMapping(
+        queue=QueuePath(queue),
+        topic=Topic(topic) if topic else None,
+        journal=JournalTopic(journal) if journal else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("queue", "topic", "is_dynamic", "by_message"),
+    [
+        ("a", None, False, False),
+        ("a", "x.{queue}", False, False),
+        ("a*", "all", False, False),
+        ("a*", None, True, False),
+        ("a?", "x.{queue}", True, False),
+        ("a", "{label}", True, True),
+        ("a*", "{source}", True, True),
+    ],
+)
+def test_when_the_topic_is_known(
+    queue: str, topic: str | None, is_dynamic: bool, by_message: bool
+) -> None:
+    mapping = mapped(queue, topic)
+    assert (mapping.is_dynamic, mapping.depends_on_message) == (is_dynamic, by_message)
+    assert bool(mapping.topic_name) is not is_dynamic
+
+
+def test_the_topic_of_a_message() -> None:
+    mapping = mapped("private$\\ord*", "{queue}.{label}.{source}")
+    assert mapping.topic_for("private$\\orders", "big one", "guid") == "orders.big-one.guid"
+    assert mapping.topic_for("PRIVATE$\\orders", "", "guid") == "orders.no-label.guid"
+    assert mapped("a*", "all").topic_for("abc", "x", "y") == "all"
+    assert mapped("_a").topic_for("_a", "x", "y") == "_a"  # as the mapping spells it
+
+
+def test_the_journal_of_a_queue() -> None:
+    assert mapped("a").journal_for("a") == ""
+    assert mapped("my a", journal="{queue}.j").journal_for("my a") == "my-a.j"
+    assert mapped("private$\\*", journal="{queue}.j").journal_for("private$\\b c") == "b-c.j"
+    assert mapped("private$\\*", journal="all.j").journal_for("private$\\b") == "all.j"
+
+
+def test_what_is_known_before_a_message_comes() -> None:
+    mappings = Mappings(
+        queues=(
+            mapped("x*", journal="{queue}.j"),
+            mapped("x?z*", "all", "all.j"),
+            mapped("a", journal="{queue}.j"),
+            mapped("b", "{label}"),
+            mapped("x??"),
+        )
+    )
+    assert mappings.topics() == ("a", "a.j", "all", "all.j")
+    assert [m.queue for m in mappings.ranked()] == ["a", "b", "x?z*", "x*", "x??"]
 
 
 def test_defaults_may_say_what_a_queue_may_say() -> None:

@@ -21,6 +21,7 @@ from bridge.adapters.kafka.client import (
     admin_client,
     unavailable,
 )
+from bridge.core.catalogue import TopicLimits
 from bridge.model.errors import ConfigError
 
 _log = logging.getLogger(__name__)
@@ -54,12 +55,7 @@ class OwnTopics(msgspec.Struct, frozen=True):
         return f"{self.prefix}.deadletter"
 
 
-class TopicFacts(msgspec.Struct, frozen=True):
-    partitions: int
-    max_bytes: int
-
-
-def _own_configs(own: OwnTopics) -> dict[str, dict[str, str]]:
+def own_configs(own: OwnTopics) -> dict[str, dict[str, str]]:
     large = {"max.message.bytes": str(MAX_MESSAGE_BYTES)}
     month = {"cleanup.policy": "delete", "retention.ms": str(30 * 24 * _HOUR_MS)}
     return {
@@ -78,29 +74,56 @@ def _own_configs(own: OwnTopics) -> dict[str, dict[str, str]]:
 
 def ensure_topics(
     settings: Settings, own: OwnTopics, shards: int, mapped: Iterable[str]
-) -> dict[str, TopicFacts]:
+) -> dict[str, TopicLimits]:
     """Make what is missing; facts of every topic. The state topic's size is the shard count."""
     admin = admin_client(settings)
     try:
         there = _existing(admin)
         wanted = {
             name: NewTopic(name, shards, _BROKER_DEFAULT, config=config)
-            for name, config in _own_configs(own).items()
-        } | {
-            name: NewTopic(
-                name,
-                _BROKER_DEFAULT,
-                _BROKER_DEFAULT,
-                config={"max.message.bytes": str(MAX_MESSAGE_BYTES)},
-            )
-            for name in mapped
-        }
+            for name, config in own_configs(own).items()
+        } | {name: _mapped(name) for name in mapped}
         _create(admin, [topic for name, topic in wanted.items() if name not in there])
         facts = _facts(admin, wanted)
     except KafkaException as error:
         raise unavailable("preparing topics", error) from error
     _check_own(own, facts)
     return {name: fact for name, (fact, _) in facts.items()}
+
+
+def ensure_mapped(
+    settings: Settings, names: Iterable[str], may_make: int
+) -> dict[str, TopicLimits | str]:
+    """Topics that messages have named: their limits, or why there are none.
+
+    At most `may_make` of them are made: who can name a queue or a label must not fill a cluster.
+    """
+    admin = admin_client(settings)
+    found: dict[str, TopicLimits | str] = {}
+    try:
+        there = _existing(admin)
+        for name in sorted(set(names)):
+            if name not in there:
+                if may_make <= 0:
+                    found[name] = "too many topics were made already"
+                    continue
+                may_make -= 1
+                try:
+                    _create(admin, [_mapped(name)])
+                except KafkaException as error:
+                    if error.args[0].retriable():
+                        raise
+                    found[name] = error.args[0].str()
+                    continue
+            found[name] = _facts(admin, [name])[name][0]
+    except KafkaException as error:
+        raise unavailable("preparing topics", error) from error
+    return found
+
+
+def _mapped(name: str) -> NewTopic:
+    config = {"max.message.bytes": str(MAX_MESSAGE_BYTES)}
+    return NewTopic(name, _BROKER_DEFAULT, _BROKER_DEFAULT, config=config)
 
 
 def _existing(admin: AdminClient) -> dict[str, int]:
@@ -122,7 +145,7 @@ def _create(admin: AdminClient, topics: list[NewTopic]) -> None:
 
 def _facts(
     admin: AdminClient, names: Iterable[str]
-) -> dict[str, tuple[TopicFacts, dict[str, str]]]:
+) -> dict[str, tuple[TopicLimits, dict[str, str]]]:
     wanted = list(names)
     partitions = {name: _partitions(admin, name) for name in wanted}
     resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in wanted]
@@ -130,7 +153,7 @@ def _facts(
     for resource, future in admin.describe_configs(resources).items():
         config = {key: entry.value for key, entry in future.result().items()}
         facts[resource.name] = (
-            TopicFacts(
+            TopicLimits(
                 partitions[resource.name],
                 min(int(config["max.message.bytes"]), MAX_MESSAGE_BYTES),  # our client's limit
             ),
@@ -149,10 +172,10 @@ def _partitions(admin: AdminClient, name: str) -> int:
     raise KafkaException(topic.error or KafkaError(KafkaError._UNKNOWN_TOPIC))
 
 
-def _check_own(own: OwnTopics, facts: dict[str, tuple[TopicFacts, dict[str, str]]]) -> None:
+def _check_own(own: OwnTopics, facts: dict[str, tuple[TopicLimits, dict[str, str]]]) -> None:
     """Losing state loses exactly-once, so a wrong setting stops the start."""
     shards = facts[own.state][0].partitions
-    for name, wanted in _own_configs(own).items():
+    for name, wanted in own_configs(own).items():
         fact, config = facts[name]
         policy = set(config["cleanup.policy"].replace(" ", "").split(","))
         if policy != set(wanted["cleanup.policy"].split(",")):

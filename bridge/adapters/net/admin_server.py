@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from ipaddress import ip_address
+from pathlib import Path
 from typing import Any, Final, Protocol
 
+import msgspec
 from aiohttp import web
 
+from bridge.adapters.config_files import read_token
 from bridge.adapters.telemetry import Telemetry
+from bridge.core.reload import OrderWouldBreak
 from bridge.model.errors import ConfigError, Unavailable
 
 logger = logging.getLogger(__name__)
@@ -44,12 +50,18 @@ class Appliance(Protocol):
     async def trace(self, kind: str, text: str) -> list[dict[str, Any]]:
         """The verdicts of one message, by id, label or correlation (in hex)."""
 
+    async def reload(self, force: bool) -> dict[str, object]:
+        """Read the mapping files again. Raises ConfigError, Unavailable or OrderWouldBreak."""
+
 
 class AdminServer:
     """Listens from `start` to `stop`."""
 
-    def __init__(self, appliance: Appliance, telemetry: Telemetry) -> None:
+    def __init__(
+        self, appliance: Appliance, telemetry: Telemetry, token_file: Path | None = None
+    ) -> None:
         self._appliance, self._telemetry = appliance, telemetry
+        self._token_file = token_file
         self._runner: web.AppRunner | None = None
 
     async def start(self, host: str, port: int) -> str:
@@ -88,6 +100,7 @@ class AdminServer:
         application.router.add_get("/metrics", self._metrics)
         application.router.add_get("/api/status", self._status)
         application.router.add_get("/api/trace", self._trace)
+        application.router.add_post("/api/mappings/reload", self._reload)
         return application
 
     async def _livez(self, _: web.Request) -> web.Response:
@@ -112,6 +125,38 @@ class AdminServer:
             return _json({"verdicts": await self._appliance.trace(*asked[0])})
         except Unavailable as error:
             return _json({"error": str(error)}, status=503)
+
+    async def _reload(self, request: web.Request) -> web.Response:
+        if (refused := self._refused(request)) is not None:
+            return refused
+        force = request.query.get("force", "0")
+        if force not in ("0", "1"):
+            return _json({"error": "force is 0 or 1"}, status=400)
+        try:
+            return _json(await self._appliance.reload(force == "1"))
+        except OrderWouldBreak as error:
+            breaks = [msgspec.structs.asdict(b) for b in error.breaks]
+            return _json({"error": str(error), "breaks_order": breaks}, status=409)
+        except ConfigError as error:
+            return _json({"error": str(error)}, status=400)
+        except Unavailable as error:
+            return _json({"error": str(error)}, status=503)
+
+    def _refused(self, request: web.Request) -> web.Response | None:
+        """Who may write: whoever has the token; without one this machine, but no web page in it."""
+        if self._token_file is None:
+            if (
+                ip_address(request.remote or "0.0.0.0").is_loopback
+                and "Origin" not in request.headers
+            ):
+                return None
+            mend = "set admin.token_file to write from elsewhere"
+            return _json({"error": f"only this machine may write; {mend}"}, status=403)
+        token = read_token(self._token_file)
+        given = request.headers.get("Authorization", "")
+        if hmac.compare_digest(given.encode("utf-8", "replace"), f"Bearer {token}".encode()):
+            return None
+        return _json({"error": "the admin token is missing or wrong"}, status=401)
 
 
 @web.middleware

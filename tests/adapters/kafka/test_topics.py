@@ -6,7 +6,8 @@ from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[at
 from bridge.adapters.kafka import topics as module
 from bridge.adapters.kafka.client import MAX_MESSAGE_BYTES
 from bridge.adapters.kafka.embedded import EmbeddedKafka
-from bridge.adapters.kafka.topics import OwnTopics, TopicFacts, ensure_topics
+from bridge.adapters.kafka.topics import OwnTopics, ensure_topics
+from bridge.core.catalogue import TopicLimits
 from bridge.model.errors import ConfigError, SinkUnavailable
 from tests.support.kafka import create_topic, unique
 
@@ -18,7 +19,7 @@ HOUR_MS = 3_600_000
 
 def ensure(
     kafka: EmbeddedKafka, own: OwnTopics, *mapped: str, shards: int = 2
-) -> dict[str, TopicFacts]:
+) -> dict[str, TopicLimits]:
     return ensure_topics({"bootstrap.servers": kafka.bootstrap_servers}, own, shards, mapped)
 
 
@@ -46,8 +47,8 @@ def test_what_is_missing_is_made(kafka: EmbeddedKafka) -> None:
     ours = {own.state, own.seen, own.audit, own.rejects, own.deadletter}
     assert set(facts) == ours | {orders}
     for name in ours:
-        assert facts[name] == TopicFacts(3, MAX_MESSAGE_BYTES)
-    assert facts[orders] == TopicFacts(4, MAX_MESSAGE_BYTES)  # the broker's own number
+        assert facts[name] == TopicLimits(3, MAX_MESSAGE_BYTES)
+    assert facts[orders] == TopicLimits(4, MAX_MESSAGE_BYTES)  # the broker's own number
     assert config_of(kafka, own.state)["cleanup.policy"] == "compact"
     seen = config_of(kafka, own.seen)
     assert set(seen["cleanup.policy"].split(",")) == {"compact", "delete"}
@@ -75,9 +76,9 @@ def test_a_topic_of_the_user_keeps_its_settings(kafka: EmbeddedKafka) -> None:
     small = create_topic(kafka.bootstrap_servers, unique("small"), 7, max_message_bytes="1000")
     large = create_topic(kafka.bootstrap_servers, unique("large"), 2, max_message_bytes="99999999")
     facts = ensure(kafka, OwnTopics(unique("own")), small, large)
-    assert facts[small] == TopicFacts(7, 1000)
+    assert facts[small] == TopicLimits(7, 1000)
     # Not what the topic takes but what our producer sends: admission relies on it.
-    assert facts[large] == TopicFacts(2, MAX_MESSAGE_BYTES)
+    assert facts[large] == TopicLimits(2, MAX_MESSAGE_BYTES)
 
 
 @pytest.mark.parametrize(

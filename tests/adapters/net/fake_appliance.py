@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 from bridge.adapters.net.admin_server import AdminServer
@@ -14,6 +15,8 @@ class FakeAppliance:
         self.reasons: list[str] = []
         self.fails = False
         self.away = ""
+        self.reload_fault: Exception | None = None
+        self.forgives = False  # a reload with force
         self.asked: list[tuple[str, str]] = []
         self.verdicts: list[dict[str, Any]] = []
         self.answer: dict[str, object] = {
@@ -43,13 +46,20 @@ class FakeAppliance:
         self.asked.append((kind, text))
         return self.verdicts
 
+    async def reload(self, force: bool) -> dict[str, object]:
+        if self.reload_fault is not None and not (force and self.forgives):
+            raise self.reload_fault
+        return {"applied": ["private$\\orders"], "unchanged": 2}
+
 
 @asynccontextmanager
 async def admin_server(
-    appliance: FakeAppliance, telemetry: Telemetry | None = None
+    appliance: FakeAppliance,
+    telemetry: Telemetry | None = None,
+    token_file: Path | None = None,
 ) -> AsyncIterator[str]:
     """Runs the real server on a free port; gives its URL."""
-    server = AdminServer(appliance, telemetry or Telemetry())
+    server = AdminServer(appliance, telemetry or Telemetry(), token_file)
     address = await server.start("127.0.0.1", 0)
     try:
         yield f"http://{address}"

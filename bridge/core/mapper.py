@@ -1,0 +1,151 @@
+"""A message becomes the record that its queue's mapping asks for. Design 3.3
+
+Most mappings ask for the body, the whole header table and the stream's own partition; they take
+the short way. What the messages of a stream have in common is made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+from zlib import crc32
+
+from msgspec.structs import astuple
+
+from bridge.core.body import decode
+from bridge.core.catalogue import Catalogue, Queue
+from bridge.core.header_rules import VALUE_ERROR, HeaderRule, compile_rules
+from bridge.core.json_path import JsonPath, json_path
+from bridge.core.mapping import FIRST_COMMON, add_own, common_headers
+from bridge.core.mapping_rules import QueueMapping
+from bridge.core.murmur2 import partition_of
+from bridge.core.ports import Headers, Record
+from bridge.core.values import value_of
+from bridge.model.guid import Guid
+from bridge.model.message import Message
+
+_CACHE: Final = 100_000
+
+# A key that the message has at once; the others look into its headers or its body.
+_KEYS: Final[dict[str, Callable[[Message], bytes | None]]] = {
+    "message_id": lambda m: m.id.encode(),
+    "correlation_id": lambda m: m.correlation_id,
+    "label": lambda m: m.label.encode("utf-8", "surrogatepass"),
+    "source": lambda m: str(m.source).encode(),
+    "none": lambda _: None,
+}
+
+
+class _Recipe:
+    """What a mapping asks for, worked out once."""
+
+    __slots__ = ("by_key", "by_sent", "is_plain", "key", "rule", "value")
+
+    def __init__(self, mapping: QueueMapping) -> None:
+        self.key = str(mapping.key)
+        self.value = mapping.value
+        self.rule: HeaderRule | None = compile_rules(mapping.headers, mapping.value)
+        self.by_sent = mapping.timestamp == "sent"
+        self.by_key = mapping.order == "key"
+        self.is_plain = (
+            self.key == "stream"
+            and self.value == "body"
+            and self.rule is None
+            and not self.by_sent
+            and not self.by_key
+            and not mapping.depends_on_message
+        )
+
+
+class _Stream:
+    """What is the same for every message of a stream, or was for the last one."""
+
+    __slots__ = ("crc", "headers", "key", "kind", "queue", "recipe", "sequence")
+
+    def __init__(self, message: Message, queue: Queue) -> None:
+        self.key = f"{message.source}/{message.destination}".encode("utf-8", "surrogatepass")
+        self.crc = crc32(self.key)  # picks the partition
+        self.headers: Headers = {}
+        self.kind: tuple[object, ...] = ()  # `headers` are for messages like this
+        self.sequence = -1
+        self.queue = queue
+        self.recipe = _Recipe(queue.mapping)
+
+
+class Mapper:
+    """Makes records for the queues of a catalogue."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._streams: dict[tuple[Guid, str], _Stream] = {}
+
+    def record(self, message: Message, queue: Queue, text: str = "") -> Record:
+        """`text` is the message's id, if it is at hand."""
+        stream = self._streams.get((message.source, message.destination))
+        if stream is None or stream.queue is not queue:
+            stream = self._add(message, queue)
+        headers = self._headers(stream, message)
+        add_own(headers, message, text or message.id)
+        if not stream.recipe.is_plain:
+            return self._tailored(message, queue, stream, headers)
+        return Record(
+            queue.topic,
+            message.body,
+            stream.key,
+            headers,
+            stream.crc % queue.partitions,  # a stream lies in one partition (DM-36)
+            message.arrived_ms,
+        )
+
+    def _tailored(self, message: Message, queue: Queue, stream: _Stream, table: Headers) -> Record:
+        recipe = stream.recipe
+        timestamp = message.arrived_ms
+        if recipe.by_sent and message.sent_time:
+            # Never ahead of arrival: brokers refuse a time in the future.
+            timestamp = min(message.sent_time * 1000, message.arrived_ms)
+            table["msmq.arrived"] = b"%d" % message.arrived_ms
+        value, why = value_of(message, recipe.value, queue.name, table)
+        if why:
+            table[VALUE_ERROR] = why.encode()
+        headers = table if recipe.rule is None else recipe.rule(table)
+        key = _key(recipe.key, message, stream, table, headers)
+        topic, partitions = queue.topic, queue.partitions
+        if not topic:
+            topic = queue.topic_of(message.label, message.source)
+            limits = self._catalogue.limits_of(topic)
+            partitions = 1 if limits is None else limits.partitions
+        partition = stream.crc % partitions
+        if recipe.by_key and key is not None:
+            partition = partition_of(key, partitions)
+        return Record(topic, value, key, headers, partition, timestamp)
+
+    def _headers(self, stream: _Stream, message: Message) -> Headers:
+        tx = message.transaction
+        sequence = -1 if tx is None else tx.sequence_id
+        kind = astuple(message)[FIRST_COMMON:]
+        if kind != stream.kind or sequence != stream.sequence:
+            stream.headers = common_headers(message) | {"msmq.queue": stream.queue.name.encode()}
+            stream.kind, stream.sequence = kind, sequence
+        return stream.headers.copy()
+
+    def _add(self, message: Message, queue: Queue) -> _Stream:
+        if len(self._streams) >= _CACHE:
+            self._streams.clear()
+        made = self._streams[message.source, message.destination] = _Stream(message, queue)
+        return made
+
+
+def _key(
+    kind: str, message: Message, stream: _Stream, table: Headers, headers: Headers
+) -> bytes | None:
+    """`header:` means a property by its name in the table, or a header that the mapping made."""
+    if kind == "stream":
+        return stream.key
+    if simple := _KEYS.get(kind):
+        return simple(message)
+    where, _, name = kind.partition(":")
+    if where == "header":
+        return table.get(name, headers.get(name))
+    if message.encrypted:
+        return None
+    return json_path(decode(message.body, message.body_type).value, JsonPath.parse(name))

@@ -1,0 +1,69 @@
+"""What new mappings would do to streams that are under way.
+
+A stream keeps its order only while its messages go to one partition of one topic. A sender does
+not know that we changed our mind, so whoever changes it has to say that he means it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from bridge.core.catalogue import Catalogue, Queue
+from bridge.core.streams import StreamKey
+from bridge.model.errors import BridgeError
+
+
+class OrderBreak(msgspec.Struct, frozen=True, order=True):
+    """One queue whose live streams would suffer."""
+
+    queue: str
+    reason: str
+
+
+class OrderWouldBreak(BridgeError):
+    """New mappings were not taken: they need the word of whoever asks."""
+
+    def __init__(self, breaks: list[OrderBreak]) -> None:
+        names = ", ".join(sorted({b.queue for b in breaks}))
+        super().__init__(f"the order of live streams would break: {names}")
+        self.breaks = breaks
+
+
+def order_breaks(old: Catalogue, new: Catalogue, streams: Iterable[StreamKey]) -> list[OrderBreak]:
+    """Each queue and reason once, in order."""
+    found: set[OrderBreak] = set()
+    judged: set[str] = set()
+    for _source, destination in streams:
+        if destination not in judged:
+            judged.add(destination)
+            queue = old.find(destination)
+            if queue is not None:
+                found.update(OrderBreak(queue.name, r) for r in _reasons(queue, new, destination))
+    return sorted(found)
+
+
+def _reasons(queue: Queue, new: Catalogue, destination: str) -> Iterator[str]:
+    after = new.find(destination)
+    if after is None:
+        yield "it is no longer mapped: what its senders still have would be refused"
+        return
+    if not (after.mapping.transactional or after.any_kind):
+        yield "it would refuse transactional messages"
+    if _place(queue) != _place(after):
+        yield f"its topic changes from {_place(queue)} to {_place(after)}"
+    elif queue.partitions and after.partitions and queue.partitions != after.partitions:
+        counts = f"{queue.partitions} to {after.partitions} partitions"
+        yield f"{_place(queue)} went from {counts}: streams move to others"
+    if _order(queue) != _order(after):
+        yield f"its partitions are picked by {_order(after)}, so far by {_order(queue)}"
+
+
+def _place(queue: Queue) -> str:
+    return queue.topic or queue.mapping.template
+
+
+def _order(queue: Queue) -> str:
+    mapping = queue.mapping
+    return "stream" if mapping.order == "stream" else f"key ({mapping.key})"

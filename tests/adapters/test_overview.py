@@ -1,0 +1,115 @@
+"""Plain values about shards, streams and acks; sessions are seen in tests/test_app.py."""
+
+import json
+from typing import Any, cast
+
+from bridge.adapters import overview
+from bridge.adapters.intake import ShardPump
+from bridge.core.mapping_rules import Mappings, QueueMapping, QueuePath, Topic
+from bridge.core.ports import OutboxEntry
+from bridge.core.streams import Streams
+from bridge.model.guid import Guid
+from bridge.model.verdict import Cursor
+
+GUID = "11111111-2222-3333-4444-555555555555"
+
+
+class FakeShard:
+    def __init__(self) -> None:
+        self.streams = Streams()
+        self.outbox: dict[int, OutboxEntry] = {}
+
+    def owe(self, count: int, **to: str) -> None:
+        for _ in range(count):
+            ordinal = len(self.outbox)
+            self.outbox[ordinal] = OutboxEntry(ordinal=ordinal, packet=b"", **to)
+
+
+class FakePump:
+    def __init__(self) -> None:
+        self.shard = FakeShard()
+        self.is_open, self.why_closed = True, ""
+        self.pending, self.pending_bytes = 3, 300
+
+
+def pumps(*made: FakePump) -> list[ShardPump]:
+    return cast(list[ShardPump], list(made))
+
+
+def test_shards() -> None:
+    good, away = FakePump(), FakePump()
+    away.is_open, away.why_closed = False, "Kafka: committing: timed out"
+    good.shard.owe(2, host="sender")
+    first, second = overview.shards(pumps(good, away))
+    assert first == {
+        "shard": 0,
+        "state": "open",
+        "pending_messages": 3,
+        "pending_bytes": 300,
+        "streams": 0,
+        "waiting_acks": 2,
+    }
+    assert (second["shard"], second["state"]) == (1, "Kafka: committing: timed out")
+    away.why_closed = ""
+    assert overview.shards(pumps(away))[0]["state"] == "closed"
+
+
+def test_acks_by_peer() -> None:
+    one, two = FakePump(), FakePump()
+    one.shard.owe(1, host="sender01")
+    one.shard.owe(2, queue_manager=GUID, host="10.0.0.7")
+    two.shard.owe(1, queue_manager=GUID)
+    assert overview.acks(pumps(one, two)) == [
+        {"peer": GUID, "waiting": 3},
+        {"peer": "sender01", "waiting": 1},
+    ]
+
+
+def test_streams_are_told_up_to_a_number() -> None:
+    pump = FakePump()
+    for number in range(overview.MOST + 5):
+        key = Guid.parse(GUID), f"DIRECT=OS:bridge\\private$\\q{number}"
+        pump.shard.streams.advance(key, Cursor(7, number))
+    told = overview.streams(pumps(pump))
+    assert len(told) == overview.MOST
+    assert told[3] == {
+        "source": GUID,
+        "destination": "DIRECT=OS:bridge\\private$\\q3",
+        "sequence_id": 7,
+        "number": 3,
+    }
+    json.dumps(told)
+
+
+def test_queues() -> None:
+    mappings = Mappings(
+        queues=(
+            QueueMapping(queue=QueuePath("private$\\orders"), topic=Topic("o"), transactional=True),
+            QueueMapping(queue=QueuePath("quiet")),
+            QueueMapping(queue=QueuePath("many.*"), topic=Topic("by.{queue}")),
+        )
+    )
+    topics: list[dict[str, Any]] = [{"topic": "o", "records": 5, "per_second": 0.5}]
+    assert overview.queues(mappings.queues, topics) == [
+        {
+            "queue": "private$\\orders",
+            "topic": "o",
+            "transactional": True,
+            "records": 5,
+            "per_second": 0.5,
+        },
+        {
+            "queue": "quiet",
+            "topic": "quiet",
+            "transactional": False,
+            "records": 0,
+            "per_second": 0.0,
+        },
+        {
+            "queue": "many.*",
+            "topic": "by.{queue}",
+            "transactional": False,
+            "records": None,  # many topics: they are told by name
+            "per_second": None,
+        },
+    ]
