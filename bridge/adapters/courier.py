@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from bridge.adapters.intake import Intake, ShardPump
@@ -31,12 +31,43 @@ class Dial(Protocol):
 
 
 class _Route:
-    """All that waits for one peer, oldest first."""
+    """What waits for one peer and is not under way on a session."""
 
     def __init__(self, queue_manager: str, host: str) -> None:
         self.queue_manager, self.host = queue_manager, host
         self.waiting: dict[int, OutboxEntry] = {}
         self.dialing: asyncio.Task[None] | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        return (self.queue_manager, "" if self.queue_manager else self.host.lower())
+
+
+class _Sessions:
+    """The open sessions, found by whom they lead to; of several the oldest."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str | Address, dict[Connection, None]] = {}
+
+    def add(self, connection: Connection) -> None:
+        for name in _names(connection):
+            self._by_name.setdefault(name, {})[connection] = None
+
+    def remove(self, connection: Connection) -> None:
+        for name in _names(connection):
+            found = self._by_name.get(name, {})
+            found.pop(connection, None)
+            if not found:
+                self._by_name.pop(name, None)
+
+    def find(self, name: str | Address) -> Connection | None:
+        return next(iter(self._by_name.get(name, ())), None)
+
+
+def _names(connection: Connection) -> list[str | Address]:
+    session = connection.session
+    names: list[str | Address] = [str(session.remote), session.peer]
+    return names if connection.dialed is None else [*names, connection.dialed]
 
 
 class Courier:
@@ -54,8 +85,9 @@ class Courier:
         self._dial = dial
         self._learn = learn
         self._routes: dict[tuple[str, str], _Route] = {}
-        self._owners: dict[int, tuple[ShardPump, _Route]] = {}
-        self._under_way: dict[Connection, dict[int, _Route]] = {}
+        self._owners: dict[int, ShardPump] = {}
+        self._sessions = _Sessions()
+        self._under_way: dict[Connection, dict[int, tuple[_Route, OutboxEntry]]] = {}
         self.intake: Intake | None = None
 
     @property
@@ -66,27 +98,32 @@ class Courier:
 
     def take(self, entries: Sequence[OutboxEntry], owner: ShardPump) -> None:
         """These are durable now; one that is known already is not taken twice."""
-        touched: dict[int, _Route] = {}
+        touched: dict[_Route, None] = {}
         for entry in entries:
             if entry.ordinal in self._owners:
                 continue
-            key = (entry.queue_manager, "" if entry.queue_manager else entry.host.lower())
-            route = self._routes.get(key)
-            if route is None:
-                route = self._routes[key] = _Route(entry.queue_manager, entry.host)
+            route = _Route(entry.queue_manager, entry.host)
+            route = self._routes.setdefault(route.key, route)
             route.host = route.host or entry.host
             route.waiting[entry.ordinal] = entry
-            self._owners[entry.ordinal] = owner, route
-            touched[id(route)] = route
-        for route in touched.values():
+            self._owners[entry.ordinal] = owner
+            touched[route] = None
+        for route in touched:
             self._serve(route)
 
     # -- what comes from the connections ----------------------------------------------------
 
     def opened(self, connection: Connection) -> None:
         self._under_way[connection] = {}
-        for route in list(self._routes.values()):
-            if route.waiting and self._connection_for(route) is connection:
+        self._sessions.add(connection)
+        session = connection.session
+        candidates = [
+            self._routes.get((str(session.remote), "")),
+            self._routes.get(("", session.peer.lower())),
+            *(r for r in self._routes.values() if r.dialing is not None and connection.initiated),
+        ]
+        for route in candidates:
+            if route is not None and self._connection_for(route) is connection:
                 self._serve(route)
 
     def heard(self, connection: Connection) -> None:
@@ -99,25 +136,28 @@ class Courier:
 
     def closed(self, connection: Connection) -> None:
         """What the peer did not take waits again."""
-        lost = self._under_way.pop(connection, {})
-        for route in dict.fromkeys(lost.values()):
+        self._sessions.remove(connection)
+        touched: dict[_Route, None] = {}
+        for ordinal, (route, entry) in self._under_way.pop(connection, {}).items():
+            route = self._routes.setdefault(route.key, route)
+            route.waiting[ordinal] = entry
+            touched[route] = None
+        for route in touched:
             self._serve(route)
 
     def delivered(self, connection: Connection, ordinals: Sequence[int]) -> None:
         under_way = self._under_way.get(connection, {})
-        done: dict[ShardPump, list[int]] = {}
         for ordinal in ordinals:
             under_way.pop(ordinal, None)
-            self._finish(ordinal, done)
+        self._finish(ordinals)
+
+    def _finish(self, ordinals: Iterable[int]) -> None:
+        done: dict[ShardPump, list[int]] = {}
+        for ordinal in ordinals:
+            if (owner := self._owners.pop(ordinal, None)) is not None:
+                done.setdefault(owner, []).append(ordinal)
         for owner, finished in done.items():
             owner.forget(finished)
-
-    def _finish(self, ordinal: int, done: dict[ShardPump, list[int]]) -> None:
-        known = self._owners.pop(ordinal, None)
-        if known is not None:
-            owner, route = known
-            del route.waiting[ordinal]
-            done.setdefault(owner, []).append(ordinal)
 
     # -- finding the way --------------------------------------------------------------------
 
@@ -134,24 +174,23 @@ class Courier:
             route.dialing = asyncio.create_task(self._reach(route))
 
     def _send(self, route: _Route, connection: Connection) -> None:
-        under_way = self._under_way[connection]
-        fresh = [e for n, e in sorted(route.waiting.items()) if n not in under_way]
-        under_way.update((entry.ordinal, route) for entry in fresh)
-        connection.deliver([(UserMessage.unpack(e.packet), e.ordinal) for e in fresh])
+        entries = [entry for _, entry in sorted(route.waiting.items())]
+        self._leave(route)
+        self._under_way[connection].update((e.ordinal, (route, e)) for e in entries)
+        connection.deliver([(UserMessage.unpack(e.packet), e.ordinal) for e in entries])
+
+    def _leave(self, route: _Route) -> None:
+        """Nothing waits there any more; routes come from outside, so none is kept for nothing."""
+        route.waiting = {}
+        if route.dialing is None:
+            self._routes.pop(route.key, None)
 
     def _connection_for(self, route: _Route) -> Connection | None:
         """A session with that queue manager, in either direction (QB-22)."""
         address = self._address(route)
-        for connection in self._under_way:
-            session = connection.session
-            if route.queue_manager:
-                if str(session.remote) == route.queue_manager:
-                    return connection
-            elif session.peer == route.host:
-                return connection
-            if connection.dialed is not None and connection.dialed == address:
-                return connection
-        return None
+        return self._sessions.find(route.queue_manager or route.host) or (
+            self._sessions.find(address) if address is not None else None
+        )
 
     def _address(self, route: _Route) -> Address | None:
         """Configured, learned from a session, or as the format name says."""
@@ -180,25 +219,22 @@ class Courier:
                 await asyncio.sleep(RETRY_S)
         finally:
             route.dialing = None
+            if not route.waiting:
+                self._routes.pop(route.key, None)
 
     def _deliver_here(self, route: _Route) -> None:
         """The administration queue is one of ours: the ack arrives like any other message."""
         assert self.intake is not None
         entries = list(route.waiting.values())
+        self._leave(route)
         at = int(now().unix * 1000)
         messages = [message_from_packet(UserMessage.unpack(e.packet), "", at) for e in entries]
-        done: dict[ShardPump, list[int]] = {}
-
-        def on_decided(_verdicts: object) -> None:
-            for owner, finished in done.items():
-                owner.forget(finished)
-
-        for entry in entries:
-            self._finish(entry.ordinal, done)
-        self.intake.submit(messages, on_decided, Guid.parse(self._local))
+        ordinals = [entry.ordinal for entry in entries]
+        via = Guid.parse(self._local)
+        self.intake.submit(messages, lambda _verdicts: self._finish(ordinals), via)
 
     def stop(self) -> None:
-        for route in self._routes.values():
+        for route in list(self._routes.values()):
             if route.dialing is not None:
                 route.dialing.cancel()
 

@@ -16,7 +16,7 @@ from bridge.config import Address
 from bridge.core.identity import Ordinals
 from bridge.model.guid import Guid
 from bridge.protocol.binary.handshake import AcceptorHandshake, InitiatorHandshake
-from bridge.protocol.binary.session import Session, SessionSettings, SessionState
+from bridge.protocol.binary.session import Session, SessionSettings
 from bridge.protocol.events import Instant
 
 _log = logging.getLogger(__name__)
@@ -38,6 +38,7 @@ class BinaryServer:
         self._telemetry = telemetry
         self._settings = settings or SessionSettings()
         self.connections: set[Connection] = set()
+        self._senders: dict[Guid, dict[Connection, str]] = {}  # open sessions and their addresses
         self.courier: Courier | None = None
         self._server: asyncio.Server | None = None
 
@@ -98,14 +99,17 @@ class BinaryServer:
         self.connections.add(connection)
 
     def opened(self, connection: Connection) -> None:
-        for guid, addresses in self.clones().items():
-            if guid == str(connection.session.remote):
+        session = connection.session
+        if not connection.initiated:
+            sessions = self._senders.setdefault(session.remote, {})
+            sessions[connection] = session.peer
+            if len(addresses := set(sessions.values())) > 1:
                 self._telemetry.refusal("cloned-guid")
                 _log.error(
                     "queue manager %s has sessions from %s at once: a cloned machine; "
                     "give each its own GUID",
-                    guid,
-                    " and ".join(addresses),
+                    session.remote,
+                    " and ".join(sorted(addresses)),
                 )
         if self.courier is not None:
             self.courier.opened(connection)
@@ -120,17 +124,18 @@ class BinaryServer:
 
     def lost(self, connection: Connection) -> None:
         self.connections.discard(connection)
+        remote = connection.session.remote
+        if sessions := self._senders.get(remote):
+            sessions.pop(connection, None)
+            if not sessions:
+                del self._senders[remote]
         if self.courier is not None:
             self.courier.closed(connection)
 
     def clones(self) -> dict[str, list[str]]:
         """GUIDs that have sessions open from more than one address (design D4)."""
-        seen: dict[str, set[str]] = {}
-        for connection in self.connections:
-            session = connection.session
-            if session.state is SessionState.OPEN and not connection.initiated:
-                seen.setdefault(str(session.remote), set()).add(session.peer)
-        return {guid: sorted(peers) for guid, peers in seen.items() if len(peers) > 1}
+        seen = {str(guid): set(found.values()) for guid, found in self._senders.items()}
+        return {guid: sorted(found) for guid, found in seen.items() if len(found) > 1}
 
     def jam(self, jammed: bool) -> None:
         for connection in list(self.connections):
