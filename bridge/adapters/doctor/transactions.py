@@ -8,7 +8,7 @@ from typing import Final
 
 from bridge.adapters.doctor.cluster import Place
 from bridge.adapters.doctor.finding import Finding, fail, ok, skip, warn
-from bridge.adapters.doctor.topics import all_names, places
+from bridge.adapters.doctor.topics import all_names, own_names, places
 from bridge.adapters.doctor.visit import Visit
 from bridge.adapters.intake import HEARTBEAT_S
 from bridge.adapters.kafka.reader import STUCK_AFTER_S
@@ -63,14 +63,22 @@ def _stuck(visit: Visit, place: Place, offset: int, *, is_young: bool) -> Findin
     return fail(
         f"a transaction hangs since offset {offset}: nobody sees what comes after it",
         about,
-        mend="if the second command says CompleteCommit, do not abort: what it holds was "
-        "acknowledged, see 'Hanging transactions' in the README; else the third one ends it",
+        mend="the first command tells the producer id; if the second one says CompleteCommit for "
+        "it, do not abort: what it holds was acknowledged, see 'Hanging transactions' in the "
+        "README; else the third one ends it",
         commands=[
             look,
-            f"{tool} describe --transactional-id {visit.config.topic_prefix}.shard-{partition}",
+            f"{tool} {_whose(visit, topic, partition)}",
             f"{tool} abort {where} --start-offset {offset}",
         ],
     )
+
+
+def _whose(visit: Visit, topic: str, partition: int) -> str:
+    """In a topic of ours the partition is the shard; any shard may write to a mapped one."""
+    if topic in own_names(visit):
+        return f"describe --transactional-id {visit.config.topic_prefix}.shard-{partition}"
+    return "list"
 
 
 def clock(visit: Visit) -> Iterator[Finding]:

@@ -45,6 +45,18 @@ def test_one_that_hangs(visit: Visit, cluster: FakeCluster) -> None:
     )
 
 
+def test_whose_it_is(visit: Visit, cluster: FakeCluster) -> None:
+    """Only in our own topics does the partition tell the shard, so the transactional id."""
+    for topic_name, command in (
+        ("own.state", "describe --transactional-id own.shard-1"),
+        ("orders", "list"),
+    ):
+        cluster.looks = [{(topic_name, 1): (5, 9)}, {(topic_name, 1): (5, 9)}]
+        finding = bad(transactions.hanging, visit)
+        tool = "kafka-transactions.sh --bootstrap-server broker1:9092 "
+        assert finding.commands[1] == tool + command
+
+
 @pytest.mark.parametrize(("since", "result"), [(5, Result.WARN), (6, Result.FAIL)])
 def test_how_long_it_hangs(visit: Visit, cluster: FakeCluster, since: int, result: Result) -> None:
     cluster.looks = [{("orders", 0): (5, 9)}, {("orders", 0): (5, 9)}]

@@ -1,7 +1,6 @@
 """The order of checks, their needs and their deadlines."""
 
 import threading
-import time
 from collections.abc import Iterable
 
 import pytest
@@ -63,7 +62,6 @@ def test_a_check_that_hangs_does_not_hold_up_the_rest() -> None:
         never.wait()
         return []
 
-    began = time.monotonic()
     checks = (
         Check(id="slow", run=hang, seconds=0.05),
         says(ok("well"), "b", needs=("slow",)),
@@ -72,7 +70,6 @@ def test_a_check_that_hangs_does_not_hold_up_the_rest() -> None:
     assert told(*checks) == [("slow", "fail"), ("b", "skip"), ("c", "ok")]
     whole = Check(id="slow", run=hang, seconds=60)
     assert told(whole, says(ok("well"), "c"), whole_s=0.05) == [("slow", "fail"), ("c", "skip")]
-    assert time.monotonic() - began < 5
     never.set()
 
 
