@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 
-.PHONY: setup run test lint unit bench soak clean lock
+.PHONY: setup run test lint unit bench profile soak fuzz clean lock
 .DEFAULT_GOAL := help
 
 help:
@@ -12,8 +12,10 @@ help:
 	@echo "make test   everything that CI runs: lint, types, layers, tests on a real Kafka"
 	@echo "make unit   only the tests that need no broker"
 	@echo "make lint   ruff, mypy, import-linter"
-	@echo "make bench  throughput beside a raw Kafka producer"
+	@echo "make bench  throughput, CPU, latency, memory beside a raw Kafka producer (ONLY=, data/bench.*)"
+	@echo "make profile  where the time goes in the bridge under load"
 	@echo "make soak   the kill -9 tests again and again (MINUTES=5)"
+	@echo "make fuzz   every parser, guided by coverage (MINUTES=5)"
 	@echo "make setup / lock / clean"
 
 setup: $(STAMP)
@@ -43,11 +45,17 @@ test: lint
 	$(BIN)/python -m pytest
 
 bench: setup
-	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench --only "$(ONLY)" --json data/bench.json --chart data/bench.svg
+
+profile: setup
+	$(BIN)/python -m tests.bench.profiling
 
 MINUTES ?= 5
 soak: setup
 	$(BIN)/python -m tests.soak --minutes $(MINUTES)
+
+fuzz: setup
+	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
 lock:
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header \
