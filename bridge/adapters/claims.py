@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from threading import get_ident
 from typing import Any, Final
 
 from bridge.core.ports import Claim
@@ -75,7 +76,7 @@ def _write(path: Path, data: bytes) -> None:
         if path.stat().st_size == len(data):
             return  # the same content: the name says so
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    part = path.with_name(f"{path.name}.{os.getpid()}.{get_ident()}.part")  # shards have threads
     with part.open("wb") as file:
         file.write(data)
         file.flush()
@@ -107,3 +108,6 @@ def _client() -> Any:
     except ImportError as error:
         mend = "pip install msmq-bridge[s3], or use a folder"
         raise ConfigError("s3:// needs the package boto3", where="claims", mend=mend) from error
+    except Exception as error:  # a profile or an endpoint that is none
+        what = " ".join(f"s3:// cannot be used: {error}".split())
+        raise ConfigError(what, where="claims", mend="check the AWS_ variables") from error

@@ -67,6 +67,7 @@ class ShardPump:
         self._prepare, self._store_claims = prepare, store_claims
         self._waiting: deque[_Submission] = deque()  # not decided: closed, or a topic is missing
         self._preparing: asyncio.Task[None] | None = None
+        self._fault: BaseException | None = None  # of a task that looked at topics
         self._filling: list[_Submission] = []  # decided, in the unit that fills
         self._flying: list[_Submission] = []  # in the unit that commits
         self._flying_number = 0
@@ -101,6 +102,7 @@ class ShardPump:
             missing = self.shard.unknown_topics(submission.messages)
             if missing and self._prepare is not None:
                 self._preparing = asyncio.create_task(self._look_at(missing))
+                self._preparing.add_done_callback(self._on_looked)
                 return
             self._waiting.popleft()
             submission.verdicts = self.shard.admit(submission.messages, submission.via)
@@ -118,6 +120,12 @@ class ShardPump:
             self._preparing = None
         if self.is_open:
             self._decide()
+
+    def _on_looked(self, task: asyncio.Task[None]) -> None:
+        """A bug of ours ends the pump, loudly; else its messages would wait for ever."""
+        if not task.cancelled() and (fault := task.exception()) is not None:
+            self._fault = fault
+            self._wake()
 
     def put(self, key: str, value: bytes) -> None:
         """A state entry of the owner's, durable with the next unit."""
@@ -172,6 +180,8 @@ class ShardPump:
                     with suppress(TimeoutError):
                         async with asyncio.timeout(HEARTBEAT_S):
                             await self._work.wait()
+                    if self._fault is not None:
+                        raise self._fault
                     await self._commit()
                     failures = 0
             except SinkUnavailable as error:

@@ -14,7 +14,9 @@ import typer
 from bridge.model.errors import BridgeError
 
 PROGRAM: Final = "msmq-bridge"
-COMMANDS: Final = ("serve", "status", "doctor", "trace", "send", "kafka")  # modules of this package
+# Modules of this package.
+COMMANDS: Final = ("serve", "demo", "status", "doctor", "map", "trace", "send", "kafka")
+COMPLETE: Final = "_MSMQ_BRIDGE_COMPLETE"  # set by the completion script of a shell
 FAILED: Final = 1
 USAGE: Final = 2
 INTERRUPTED: Final = 130
@@ -22,7 +24,7 @@ INTERRUPTED: Final = 130
 
 def build(arguments: Sequence[str] = ()) -> typer.Typer:
     """The whole command line; or, when a command is named, only what that one needs to load."""
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app = typer.Typer(pretty_exceptions_enable=False)
     app.callback(invoke_without_command=True)(_root)
     named = [arguments[0]] if arguments and arguments[0] in COMMANDS else COMMANDS
     for name in named:
@@ -34,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """0 success, 1 a failure, 2 wrong usage, 130 Ctrl-C."""
     try:
         given = sys.argv[1:] if arguments is None else list(arguments)
-        command = typer.main.get_command(build(given))
+        command = typer.main.get_command(build(given or _completed_words()))
         result = command.main(given, prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
@@ -48,7 +50,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _silence_stdout()
         return FAILED
+    except SystemExit as end:  # how a completion ends
+        return end.code if isinstance(end.code, int) else FAILED
     return result if isinstance(result, int) else 0
+
+
+def _completed_words() -> list[str]:
+    """The arguments of a line that a shell wants completed, but for the one that is not whole.
+
+    bash has it in COMP_WORDS, one word per line, the others in typer's own variable.
+    """
+    if not os.environ.get(COMPLETE):
+        return []
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    words = line.split()[1:]
+    return words if line[-1:].isspace() else words[:-1]
 
 
 def _root(

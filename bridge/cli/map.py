@@ -26,6 +26,7 @@ from bridge.adapters.mapping_files import (
 )
 from bridge.adapters.mapping_schema import mapping_schema
 from bridge.adapters.yaml_structs import Gathering
+from bridge.cli import map_plan, map_test
 from bridge.cli.options import ConfigOption
 from bridge.cli.output import Output, OutputOption, show
 from bridge.core.mapping_rules import QueueMapping, QueuePath
@@ -285,3 +286,7 @@ def schema(output: OutputOption = Output.JSON) -> None:
     Example: msmq-bridge map schema > mappings/schema.json
     """
     show(mapping_schema(), output)
+
+
+map_plan.register(app)
+map_test.register(app)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
@@ -52,7 +53,15 @@ def console() -> Console:
     """Without colour when NO_COLOR is set or nobody looks."""
     stdout = sys.stdout
     width = None if stdout.isatty() else PIPE_WIDTH
-    return Console(file=stdout, width=width, highlight=False, markup=False, emoji=False)
+    plain_text = bool(os.environ.get("NO_COLOR"))
+    return Console(
+        file=stdout,
+        width=width,
+        color_system=None if plain_text else "auto",  # not even bold: https://no-color.org
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
 
 
 def table(values: object, title: str | None = None) -> Table:

@@ -124,7 +124,8 @@ class Mapper:
         sequence = -1 if tx is None else tx.sequence_id
         kind = astuple(message)[FIRST_COMMON:]
         if kind != stream.kind or sequence != stream.sequence:
-            stream.headers = common_headers(message) | {"msmq.queue": stream.queue.name.encode()}
+            name = stream.queue.name.encode("utf-8", "surrogatepass")
+            stream.headers = common_headers(message) | {"msmq.queue": name}
             stream.kind, stream.sequence = kind, sequence
         return stream.headers.copy()
 

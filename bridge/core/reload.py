@@ -40,12 +40,13 @@ def order_breaks(old: Catalogue, new: Catalogue, streams: Iterable[StreamKey]) -
             judged.add(destination)
             queue = old.find(destination)
             if queue is not None:
-                found.update(OrderBreak(queue.name, r) for r in _reasons(queue, new, destination))
+                found.update(OrderBreak(queue.name, reason) for reason in _reasons(queue, new))
     return sorted(found)
 
 
-def _reasons(queue: Queue, new: Catalogue, destination: str) -> Iterator[str]:
-    after = new.find(destination)
+def _reasons(queue: Queue, new: Catalogue) -> Iterator[str]:
+    # By its name: of a queue that a pattern takes, a number is known once its name was seen.
+    after = new.find(f"DIRECT=OS:.\\{queue.name}")
     if after is None:
         yield "it is no longer mapped: what its senders still have would be refused"
         return

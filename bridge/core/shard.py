@@ -287,7 +287,7 @@ def committed_unit(snapshot: Snapshot) -> int:
 def _may_be_too_large(record: Record, message: Message, queue: Queue, max_bytes: int) -> bool:
     """Spares the counting for most: what a packet's headers become is at most three times as
     large as they are, and `msmq.wire` repeats them; unless the mapping names or adds some."""
-    most = len(record.value) + 4 * len(message.wire) + _SMALL
+    most = len(record.value) + len(record.key or b"") + 4 * len(message.wire) + _SMALL
     return most > max_bytes or not message.wire or queue.mapping.headers is not _USUAL_HEADERS
 
 

@@ -1,122 +1,75 @@
 """`make bench`: what the bridge moves, beside a raw transactional producer, in one run.
 
-Figures are ratios taken on one broker: machines are noisy, a ratio is less so.
+    python -m tests.bench [--only PATTERN] [--quick] [--json FILE] [--chart FILE] [--set KEY=VALUE]
+
+Everything runs on one broker, one thing at a time. Machines are noisy: compare within one run.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
-
-import psutil
-from confluent_kafka import Producer
-from rich.console import Console
-from rich.table import Table
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
-from tests.outside.appliance import QUEUES, Appliance
-from tests.outside.records import create_topics
-from tests.support.kafka import create_topic
-
-SIZE = 1024
-PER_TRANSACTION = 2000
-RAW_MESSAGES = 60_000
-WARM_UP = (32, 300)
-# Counts are whole half windows: the rest would wait for the ack timer, not for the bridge.
-RUNS = (
-    ("transactional", 1, 125 * 32),
-    ("transactional", 8, 125 * 32),
-    ("transactional", 64, 31 * 32),
-    ("recoverable", 64, 31 * 32),
-    ("express", 64, 31 * 32),
-)
+from tests.bench.chart import draw
+from tests.bench.neighbours import Neighbours
+from tests.bench.report import document, show
+from tests.bench.runner import Runner
+from tests.bench.scenarios import NAMES, chosen
+from tests.bench.subject import parse_settings
 
 
-def raw_producer(bootstrap: str, topic: str) -> dict[str, float]:
-    """The same value and as many headers, straight into Kafka."""
-    headers: Any = {f"msmq.header-{n}": b"0123456789" for n in range(17)} | {
-        "msmq.wire": bytes(180)
-    }
-    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic, "linger.ms": 0})
-    producer.init_transactions(30)
-    value = bytes(SIZE)
-    for measured in (False, True):  # once to warm the broker up
-        started, cpu = time.monotonic(), time.process_time()
-        for first in range(0, RAW_MESSAGES, PER_TRANSACTION):
-            producer.begin_transaction()
-            for n in range(first, first + PER_TRANSACTION):
-                producer.produce(topic, value, b"key", n % 4, headers=headers)
-            producer.commit_transaction(30)
-        if measured:
-            return _row(time.monotonic() - started, RAW_MESSAGES, time.process_time() - cpu)
-    raise AssertionError
-
-
-def bridge(appliance: Appliance, kind: str, sessions: int, count: int) -> dict[str, float]:
-    """From the first byte to the last session ack, the sender in a process of its own."""
-    name = "private$\\orders" if kind == "transactional" else "private$\\plain"
-    process = psutil.Process(appliance.pid)
-    before = process.cpu_times()
-    host, port = appliance.binary_address
-    command = [sys.executable, "-m", "tests.bench.load", "--address", f"{host}:{port}"]
-    command += ["--queue", name, "--kind", kind, "--sessions", str(sessions)]
-    command += ["--count", str(count), "--size", str(SIZE)]
-    result = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    after = process.cpu_times()
-    cpu = after.user + after.system - before.user - before.system
-    row = _row(result["seconds"], sessions * count, cpu)
-    return row | {"p50_ms": result["p50_ms"], "p99_ms": result["p99_ms"]}
-
-
-def _row(seconds: float, messages: int, cpu: float) -> dict[str, float]:
-    return {"per_second": messages / seconds, "cpu_us": 1e6 * cpu / messages}
-
-
-def main() -> None:
-    folder = Path(tempfile.mkdtemp(prefix="msmq-bench-"))
-    results: dict[str, dict[str, float]] = {}
-    with EmbeddedKafka(folder / "kafka") as kafka:
-        create_topic(kafka.bootstrap_servers, "raw", partitions=4)
-        results["raw producer"] = raw_producer(kafka.bootstrap_servers, "raw")
-        (folder / "bridge").mkdir()
-        appliance = Appliance(folder / "bridge", kafka.bootstrap_servers, "bench")
-        create_topics(appliance.bootstrap, [appliance.topic(name) for name in QUEUES])
-        appliance.start()
+def main() -> int:
+    given = _arguments()
+    wanted = chosen(given.only)
+    if not wanted:
+        print(f"nothing is called *{given.only}*; there are:", *NAMES, sep="\n  ", file=sys.stderr)
+        return 2
+    settings = parse_settings(given.set)
+    started = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory(prefix="msmq-bench-") as name,
+        EmbeddedKafka(Path(name) / "kafka") as kafka,
+    ):
+        neighbours = Neighbours()
+        runner = Runner(Path(name), kafka.bootstrap_servers, settings, quick=given.quick)
         try:
-            bridge(appliance, "transactional", *WARM_UP)
-            for kind, sessions, count in RUNS:
-                label = f"{kind}, {sessions} session{'s' if sessions > 1 else ''}"
-                results[label] = bridge(appliance, kind, sessions, count)
+            results = runner.run(wanted)
+            others = neighbours.cores()
         finally:
-            appliance.terminate()
-    _show(results)
-    out = folder / "bench.json"
-    out.write_text(json.dumps(results, indent=2))
-    print(f"written to {out}")
+            runner.stop()
+    seconds = time.monotonic() - started
+    told = document(results, quick=given.quick, settings=settings, seconds=seconds, others=others)
+    show(told)
+    for file, text in ((given.json, json.dumps(told, indent=2) + "\n"), (given.chart, draw(told))):
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text, encoding="utf-8")
+            print(f"written: {file}")
+    return 0
 
 
-def _show(results: dict[str, dict[str, float]]) -> None:
-    raw = results["raw producer"]
-    table = Table(title=f"{SIZE} byte messages, one broker, one run")
-    table.add_column("what")
-    for name in ("per second", "of raw", "CPU µs/message", "p50 ms", "p99 ms"):
-        table.add_column(name, justify="right")
-    for name, row in results.items():
-        table.add_row(
-            name,
-            f"{row['per_second']:,.0f}",
-            f"{row['per_second'] / raw['per_second']:.2f}",
-            f"{row['cpu_us']:.1f}",
-            f"{row['p50_ms']:.0f}" if "p50_ms" in row else "",
-            f"{row['p99_ms']:.0f}" if "p99_ms" in row else "",
-        )
-    Console().print(table)
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench", description=(__doc__ or "").partition("\n")[0]
+    )
+    parser.add_argument("--only", default="", metavar="PATTERN", help="part of a name; * and ?")
+    parser.add_argument("--quick", action="store_true", help="an eighth of it: to try things")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="the figures")
+    parser.add_argument("--chart", type=Path, metavar="FILE", help="an SVG of them")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of bridge.yaml, its value as JSON: shards=4",
+    )
+    return parser.parse_args()
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -7,6 +7,7 @@ import pty
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,13 @@ import pytest
 from confluent_kafka import Message
 from ruamel.yaml import YAML
 
+from bridge.adapters.config_files import load_config
 from bridge.adapters.net import binary_client
+from bridge.adapters.net.admin_client import get_json
+from bridge.adapters.runtime import find_admin_url
+from bridge.cli import send as module
 from bridge.cli.app import main
-from bridge.cli.send import MAX_BODY
+from bridge.cli.batch import MAX_BODY
 from tests.cli.conftest import Served
 from tests.cli.program import command
 from tests.support.kafka import read_topic
@@ -88,6 +93,59 @@ def test_transactions_of_several_messages(send: Any) -> None:
     assert [h["msmq.tx.id"].rpartition(b"\\")[2] for h in tx] == [b"1", b"1", b"2", b"2", b"3"]
     assert ["msmq.tx.first" in h for h in tx] == [True, False, True, False, True]
     assert ["msmq.tx.last" in h for h in tx] == [False, True, False, True, True]
+
+
+# -- streams and final acks -------------------------------------------------------------------
+
+
+def test_two_runs_of_one_source_in_the_same_second(
+    send: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:  # QB-96: the second sequence is greater, so nothing of it is a duplicate
+    clock = [1_800_000_000_000_000_000]
+
+    class Clock:
+        monotonic, time = staticmethod(time.monotonic), staticmethod(time.time)
+
+        @staticmethod
+        def time_ns() -> int:
+            clock[0] += 5_000_000
+            return clock[0]
+
+    monkeypatch.setattr(module, "time", Clock)
+    source = "77777777-2222-3333-4444-555555555555"
+    for run in (1, 2):
+        _, found = send("orders", "--transactional", "--count", str(3 * run), "--source", source)
+    assert bodies(found)[:3] == [b"message 1", b"message 2", b"message 3"]
+    sequences = [int(headers(record)["msmq.tx.seqid"]) for record in found]
+    assert len(found) == 9
+    assert len(set(sequences)) == 2
+    assert sequences == sorted(sequences)
+    assert {sequence >> 32 for sequence in sequences} == {1_800_000_000}
+
+
+def test_final_acks_are_waited_for(send: Any) -> None:  # QB-91, QB-98, QB-99
+    told, found = send("orders", "--transactional", "--wait-final", "--count", "100")
+    assert told["final_acks"] == {"ACK_RECEIVE": 100}
+    assert all(headers(record)["msmq.tx.final-ack"] == b"1" for record in found)
+
+
+def test_nobody_is_left_waiting_for_our_ack(appliance: Served, send: Any) -> None:  # QB-6
+    send("orders", "--transactional", "--wait-final", "--count", "40")
+    url = find_admin_url(load_config(appliance.config))
+    eventually(lambda: get_json(url, "/api/status")["waiting_acks"] == 0)
+
+
+def test_a_refused_message_is_an_error_when_it_is_waited_for(
+    appliance: Served, capsys: pytest.CaptureFixture[str]
+) -> None:  # QB-90
+    arguments = ["--queue", "private$\\none", "--transactional", "--wait-final", "--count", "3"]
+    assert main(["send", "--host", appliance.binary, *arguments, "-o", "json"]) == 1
+    printed = capsys.readouterr()
+    assert json.loads(printed.out)["final_acks"] == {"NACK_BAD_DST_Q": 3}
+    (line,) = printed.err.splitlines()
+    assert line == (
+        "msmq-bridge: error: 3 of 3 messages were refused: NACK_BAD_DST_Q (there is no such queue)"
+    )
 
 
 def test_every_property_arrives(send: Any) -> None:
@@ -267,6 +325,7 @@ Q = ["--queue", "private$\\plain"]
         ([*Q, "--admin-queue", "x"], 1, "--admin-queue: 'x' is no format name"),
         ([*Q, "--response-queue", "x"], 1, "--response-queue: 'x' is no format name"),
         ([*Q, "--ack", "maybe"], 2, "'--ack'"),
+        ([*Q, "--wait-final"], 1, "--wait-final: only a transactional message has a final"),
         ([*Q, "--source", "me"], 1, "--source: not a GUID: 'me'"),
         ([*Q, "--timeout", "0"], 2, "'--timeout'"),
         ([*Q, "--timeout", "nan"], 2, "'--timeout'"),

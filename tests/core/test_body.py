@@ -1,6 +1,5 @@
 """What a body says; samples follow the documentation of the formatters, not our own encoder."""
 
-import time
 import tracemalloc
 from typing import Any
 

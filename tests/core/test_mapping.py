@@ -29,6 +29,7 @@ from tests.core.messages import (
     texts,
 )
 
+
 def new_mapper() -> Mapper:
     return Mapper(Catalogue(LOCAL, ()))
 

@@ -26,15 +26,18 @@ class TopicMaker:
 
     async def prepare(self, topics: set[str]) -> None:
         """The catalogue knows them afterwards, or that there is none. Raises SinkUnavailable."""
-        room = MAX_MADE - len(self._known)
-        found = await self._worker.run(partial(ensure_mapped, self._settings, topics, room))
+        found = await self._worker.run(partial(self._ensure, topics))
         for topic, limits in found.items():
             if isinstance(limits, str):
                 _log.error("topic %s cannot be made (%s): its messages are refused", topic, limits)
                 limits = TopicLimits(UNKNOWN)
-            else:
-                self._known.add(topic)
             self.catalogue.learn(topic, limits)
+
+    def _ensure(self, topics: set[str]) -> dict[str, TopicLimits | str]:
+        """In the worker, one call after the other: the bound is one for all shards."""
+        found = ensure_mapped(self._settings, topics, MAX_MADE - len(self._known))
+        self._known.update(topic for topic, limits in found.items() if not isinstance(limits, str))
+        return found
 
     def stop(self) -> None:
         self._worker.stop()

@@ -152,7 +152,11 @@ class AdminServer:
                 return None
             mend = "set admin.token_file to write from elsewhere"
             return _json({"error": f"only this machine may write; {mend}"}, status=403)
-        token = read_token(self._token_file)
+        try:
+            token = read_token(self._token_file)
+        except ConfigError as error:
+            logger.error("nobody may write: %s", error)  # the path is not for strangers
+            return _json({"error": "admin.token_file cannot be used, see the log"}, status=503)
         given = request.headers.get("Authorization", "")
         if hmac.compare_digest(given.encode("utf-8", "replace"), f"Bearer {token}".encode()):
             return None

@@ -1,7 +1,9 @@
 """Messages for one peer, over as many sessions as it takes. MS-MQQB 3.1.7.1, 3.1.5.6
 
-A message leaves the table when the peer's session ack covers it and, if it is transactional, the
-order ack too (QB-48, QB-98). A new session sends all that is left, in the old order (QB-53).
+A message has been handed over when the peer's session ack covers it and, if it is transactional,
+the order ack too (QB-48). With it it is done, unless it asks for a final ack: then it is not sent
+again but stays in the table until that has come (QB-98, QB-99). A new session sends all that is
+not handed over, in the old order (QB-53).
 """
 
 from __future__ import annotations
@@ -43,21 +45,39 @@ class _Timer(Enum):
 class _Entry:
     """One message that is not done yet."""
 
-    __slots__ = ("before", "message", "number", "order_acked", "sent", "session_acked", "token")
+    __slots__ = (
+        "before",
+        "final_due",
+        "message",
+        "number",
+        "order_acked",
+        "sent",
+        "sequence_id",
+        "session_acked",
+        "token",
+    )
 
-    def __init__(self, token: int, message: Message, number: int, before: _Entry | None) -> None:
-        self.token, self.message, self.number = token, message, number
-        self.before = before  # in the stream
-        self.sent = self.session_acked = False
-        self.order_acked = not number
+    def __init__(self, token: int, message: Message) -> None:
+        self.token, self.message = token, message
+        self.sequence_id = self.number = 0
+        self.before: _Entry | None = None  # in the sequence
+        self.sent = self.session_acked = self.final_due = False
+        self.order_acked = True
+
+    def join(self, sequence_id: int, number: int, before: _Entry | None) -> None:
+        """A transactional one gets its place."""
+        self.sequence_id, self.number, self.before = sequence_id, number, before
+        self.order_acked = False
+        tx = self.message.transaction
+        self.final_due = bool(self.message.journal or (tx and tx.final_ack))  # QB-91
 
     @property
-    def done(self) -> bool:
+    def handed_over(self) -> bool:
         return self.session_acked and self.order_acked
 
     def previous(self) -> int:
-        """First n - 1, later the number before it that is still in the table. QB-95"""
-        while self.before is not None and self.before.done:
+        """First n - 1, later the number before it that is not handed over. QB-95"""
+        while self.before is not None and self.before.handed_over:
             self.before = self.before.before
         if not self.sent:
             return self.number - 1
@@ -73,22 +93,25 @@ class Outgoing:
         local: Guid,
         remote: Guid = NULL_GUID,
         sequence_timestamp: int,
+        sequence_ordinal: int = 1,
         ordinals: Callable[[], int],
         settings: SessionSettings | None = None,
     ) -> None:
         self._local, self._remote = local, remote
         self._ordinals = ordinals
         self._settings = settings or SessionSettings()
-        self._sequence_id = sequence_timestamp << 32 | 1  # QB-96
+        self._sequence_id = sequence_timestamp << 32 | sequence_ordinal  # QB-96
         self._numbers = 0
+        self._order_due = 0  # messages that wait for their order ack
         self._tokens = 0
         self._table: dict[int, _Entry] = {}
         self._unsent: deque[_Entry] = deque()
-        self._last: _Entry | None = None  # of the stream
+        self._last: _Entry | None = None  # of the sequence
+        self._finals: dict[tuple[Guid, int], _Entry] = {}  # by message id. QB-99
         self._timers = Timers[_Timer]()
         self._resends = 0
         self._session: Session | None = None
-        self.done = 0
+        self.done = self.session_acked = self.order_acked = 0
         self.told: list[Message | FinalAcked] = []  # what the peer said of our messages
 
     # -- the outside ------------------------------------------------------------------------
@@ -97,23 +120,24 @@ class Outgoing:
         """To be sent in this order; a transactional one gets its place in the stream here."""
         for message in messages:
             self._tokens += 1
-            if message.transaction is None:
-                entry = _Entry(self._tokens, message, 0, None)
-            else:
-                self._numbers += 1
-                entry = self._last = _Entry(self._tokens, message, self._numbers, self._last)
-            self._table[self._tokens] = entry
+            entry = self._table[self._tokens] = _Entry(self._tokens, message)
+            if message.transaction is not None:
+                self._append(entry)
             self._unsent.append(entry)
 
     @property
     def waiting(self) -> int:
-        return len(self._table)
+        """How many are not done; the last is not before the peer has our session ack of what it
+        said of them, or it would have to say it again (QB-6)."""
+        return len(self._table) or int(self._owes_ack)
 
     @property
     def all_handed_over(self) -> bool:
         """Only express messages are left, and all of them are sent: at most once is their lot,
         and the peer may take ten seconds to acknowledge the last few (QB-41)."""
-        return not self._unsent and all(not e.message.delivery for e in self._table.values())
+        if self._unsent or self._owes_ack:
+            return False
+        return all(not e.message.delivery for e in self._table.values())
 
     def forget_express(self) -> None:
         """The peer has read to the end of the connection: nothing more will be heard."""
@@ -137,9 +161,11 @@ class Outgoing:
             now=now,
             settings=self._settings,
         )
-        for entry in self._table.values():
+        left = [entry for entry in self._table.values() if not entry.handed_over]
+        for entry in left:
+            self.session_acked -= entry.session_acked
             entry.session_acked = False
-        self._unsent = deque(self._table.values())
+        self._unsent = deque(left)
         self._timers.stop(_Timer.RESEND)  # it starts with what is sent now
         return self._session.open(now)
 
@@ -164,7 +190,7 @@ class Outgoing:
         batch: list[tuple[UserMessage, int]] = []
         while self._unsent and len(batch) < session.room:
             entry = self._unsent.popleft()
-            if not entry.done:
+            if not entry.handed_over:
                 batch.append((self._packet(entry), entry.token))
         if not batch:
             return []
@@ -174,12 +200,31 @@ class Outgoing:
 
     # -- inside -----------------------------------------------------------------------------
 
+    def _append(self, entry: _Entry) -> None:
+        """When all before it are order-acked, a new sequence begins with it. QB-96"""
+        if self._numbers and not self._order_due:
+            self._sequence_id += 1
+            self._numbers, self._last = 0, None
+        self._numbers += 1
+        self._order_due += 1
+        entry.join(self._sequence_id, self._numbers, self._last)
+        self._last = entry
+        if entry.final_due:
+            self._finals[entry.message.source, entry.message.ordinal] = entry
+
+    @property
+    def _owes_ack(self) -> bool:
+        session = self._session
+        if session is None or session.state is not SessionState.OPEN:
+            return False
+        return session.received.recoverable_received > session.received.recoverable_acked
+
     def _packet(self, entry: _Entry) -> UserMessage:
         message = entry.message
         if message.transaction is not None:
             numbers = msgspec.structs.replace(
                 message.transaction,
-                sequence_id=self._sequence_id,
+                sequence_id=entry.sequence_id,
                 number=entry.number,
                 previous=entry.previous(),
             )
@@ -197,6 +242,7 @@ class Outgoing:
                     self._order_acked(command.cursor, now)
                 case FinalAcked():
                     self.told.append(command)
+                    self._final_acked(command)
                 case Accept():
                     self.told += command.messages
                     assert self._session is not None
@@ -207,8 +253,16 @@ class Outgoing:
 
     def _session_acked(self, token: int) -> None:
         entry = self._table.get(token)
-        if entry is not None:
+        if entry is not None and not entry.session_acked:
             entry.session_acked = True
+            self.session_acked += 1
+            self._finish(entry)
+
+    def _final_acked(self, ack: FinalAcked) -> None:
+        """Whatever its class says of the message: it is the last word. QB-99"""
+        entry = self._finals.pop((ack.source, ack.ordinal), None)
+        if entry is not None:
+            entry.final_due = False
             self._finish(entry)
 
     def _order_acked(self, cursor: Cursor, now: Instant) -> None:
@@ -217,6 +271,8 @@ class Outgoing:
         fresh = [e for e in self._table.values() if not e.order_acked and e.number <= cursor.number]
         if not fresh:
             return
+        self._order_due -= len(fresh)
+        self.order_acked += len(fresh)
         for entry in fresh:
             entry.order_acked = True
             self._finish(entry)
@@ -226,7 +282,8 @@ class Outgoing:
             self._timers.start(_Timer.RESEND, now.mono + self._patience)
 
     def _finish(self, entry: _Entry) -> None:
-        if entry.done and self._table.pop(entry.token, None) is not None:
+        done = entry.handed_over and not entry.final_due
+        if done and self._table.pop(entry.token, None) is not None:
             self.done += 1
 
     @property

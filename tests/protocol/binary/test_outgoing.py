@@ -6,8 +6,16 @@ import struct
 from itertools import count, pairwise
 
 import pytest
+from msgspec import structs
 
-from bridge.model.message import EXPRESS, RECOVERABLE, Message, Transaction
+from bridge.model.message import (
+    EXPRESS,
+    JOURNAL_NEGATIVE,
+    JOURNAL_POSITIVE,
+    RECOVERABLE,
+    Message,
+    Transaction,
+)
 from bridge.protocol.binary.outgoing import RESEND_S, Outgoing
 from bridge.protocol.binary.session import SessionSettings
 from bridge.protocol.commands import Close, Command, FinalAcked, Opened, Send
@@ -108,9 +116,10 @@ class Peer:
         self.feed(build(message(self.sent + 5000)), seconds)
 
 
-def order_queue_packet(message_class: int, body: bytes) -> bytes:
+def order_queue_packet(message_class: int, body: bytes, *, recoverable: bool = False) -> bytes:
     return build(
         RawMessage(
+            recoverable=recoverable,
             source=CLIENT,
             message_id=1,
             destination=direct("TCP:192.0.2.1\\PRIVATE$\\order_queue$"),
@@ -123,15 +132,19 @@ def order_queue_packet(message_class: int, body: bytes) -> bytes:
 
 
 def shown(packets: list[UserMessage]) -> list[str]:
-    """`2<1` is number 2 with PreviousTxSequenceNumber 1, `#7` a message without a transaction."""
+    """`2<1` is number 2 with PreviousTxSequenceNumber 1, `#7` a message without a transaction.
+
+    `+1:2<1` is in the sequence after the first (QB-96: its ordinal is 1, its time stamp ours).
+    """
     names = []
     for packet in packets:
         header = packet.transaction
         if header is None:
             names.append(f"#{packet.user.message_id}")
         else:
-            assert header.sequence_id == SEQUENCE  # QB-96: ordinal 1, our time stamp
-            names.append(f"{header.number}<{header.previous_number}")
+            later = header.sequence_id - SEQUENCE
+            prefix = f"+{later}:" if later else ""
+            names.append(f"{prefix}{header.number}<{header.previous_number}")
     return names
 
 
@@ -160,13 +173,188 @@ def test_numbers_of_the_first_send() -> None:  # QB-95: n and n - 1, whatever is
 
 
 def test_the_first_send_says_n_minus_1_even_when_that_one_is_done() -> None:  # QB-95
+    sender = outgoing(*steps(2))
+    peer = Peer(sender, 0.0)
+    peer.ack(2, 1.0, stored=2)
+    peer.order_ack(1, 1.0)
+    sender.add([step(3)])
+    assert shown(peer.watch(sender.pump(at(2.0)))) == ["3<2"]
+    peer.order_ack(2, 2.0)
+    assert sender.waiting == 1
+    sender.add([step(4)])
+    assert shown(peer.watch(sender.pump(at(2.0)))) == ["4<3"]
+
+
+# -- a new sequence ---------------------------------------------------------------------------
+
+
+def test_a_new_sequence_begins_when_all_are_order_acked() -> None:  # QB-96
+    sender = outgoing(*steps(2))
+    peer = Peer(sender, 0.0)
+    peer.ack(2, 1.0, stored=2)
+    peer.order_ack(2, 1.0)
+    sender.add([step(3), express(4), step(5)])
+    assert shown(peer.watch(sender.pump(at(2.0)))) == ["+1:1<0", "#4", "+1:2<1"]
+    peer.ack(5, 3.0, stored=4)
+    peer.order_ack(2, 3.0)  # of the first sequence: says nothing of this one
+    assert sender.waiting == 2
+    peer.order_ack(2, 3.0, SEQUENCE + 1)
+    assert (sender.waiting, sender.done) == (0, 5)
+    sender.add([step(6)])
+    assert shown(peer.watch(sender.pump(at(4.0)))) == ["+2:1<0"]
+
+
+def test_no_new_sequence_for_plain_messages() -> None:  # QB-96
     sender = outgoing(step(1))
     peer = Peer(sender, 0.0)
     peer.ack(1, 1.0, stored=1)
     peer.order_ack(1, 1.0)
+    sender.add([recoverable(2), express(3)])
+    assert shown(peer.watch(sender.pump(at(2.0)))) == ["#2", "#3"]
+    sender.add([step(4)])
+    assert shown(peer.watch(sender.pump(at(2.0)))) == ["+1:1<0"]
+
+
+def test_a_message_keeps_the_sequence_it_was_first_sent_in() -> None:  # QB-53, QB-96
+    sender = outgoing(*steps(2))
+    peer = Peer(sender, 0.0)
+    peer.order_ack(2, 1.0)  # in order, but not stored
+    sender.add([step(3)])
+    assert shown(peer.watch(sender.pump(at(2.0)))) == ["+1:1<0"]
+    again = Peer(sender, 3.0)
+    assert shown(again.first) == ["1<0", "2<1", "+1:1<0"]
+    again.ack(3, 4.0, stored=3)
+    assert sender.waiting == 1
+    again.order_ack(1, 4.0, SEQUENCE + 1)
+    assert (sender.waiting, sender.done) == (0, 3)
+
+
+def test_where_the_sequences_begin() -> None:  # QB-96: a sender that keeps nothing on disk
+    sender = Outgoing(
+        local=LOCAL,
+        sequence_timestamp=SEQUENCE >> 32,
+        sequence_ordinal=7,
+        ordinals=count(1000).__next__,
+    )
+    sender.add([step(1)])
+    assert shown(Peer(sender, 0.0).first) == ["+6:1<0"]
+
+
+# -- final acks -------------------------------------------------------------------------------
+
+
+def asking(ordinal: int, *, journal: int = 0) -> Message:
+    """One that asks for a final ack: by the FA bit, or by the journal of its source."""
+    tx = Transaction(sequence_id=0, number=0, first=True, last=True, final_ack=not journal)
+    return structs.replace(step(ordinal), transaction=tx, journal=journal)
+
+
+def final_ack(peer: Peer, ordinal: int, seconds: float, message_class: int = 0x4000) -> None:
+    peer.sent += 1
+    body = struct.pack("<QII", SEQUENCE, ordinal, 0) + SERVER.bytes_le + struct.pack("<I", ordinal)
+    peer.feed(order_queue_packet(message_class, body), seconds)
+
+
+@pytest.mark.parametrize("journal", [0, JOURNAL_NEGATIVE, JOURNAL_POSITIVE])
+@pytest.mark.parametrize("message_class", [0x4000, 0x8000, 0xC002])
+@pytest.mark.parametrize("final_first", [False, True])
+def test_one_that_asks_is_done_with_its_final_ack(
+    journal: int, message_class: int, final_first: bool
+) -> None:  # QB-91, QB-98, QB-99
+    sender = outgoing(asking(1, journal=journal))
+    peer = Peer(sender, 0.0)
+    if final_first:
+        final_ack(peer, 1, 1.0, message_class)
+    peer.ack(1, 1.0, stored=1)
+    peer.order_ack(1, 1.0)
+    if not final_first:
+        assert (sender.waiting, sender.done) == (1, 0)
+        final_ack(peer, 1, 2.0, message_class)
+    assert (sender.waiting, sender.done) == (0, 1)
+    assert sender.told == [FinalAcked(LOCAL, 1, message_class)]
+
+
+def test_a_final_ack_alone_is_not_enough() -> None:  # QB-98
+    sender = outgoing(asking(1), asking(2))
+    peer = Peer(sender, 0.0)
+    final_ack(peer, 1, 1.0)
+    final_ack(peer, 2, 1.0)
+    peer.order_ack(2, 1.0)
+    assert sender.done == 0
+    peer.ack(1, 1.0, stored=1)
+    assert (sender.waiting, sender.done) == (1, 1)
+
+
+def test_final_acks_of_others_change_nothing() -> None:  # QB-99: matched by the message id
+    sender = outgoing(asking(1), step(2))
+    peer = Peer(sender, 0.0)
+    peer.ack(2, 1.0, stored=2)
+    peer.order_ack(2, 1.0)
+    final_ack(peer, 2, 1.0)
+    final_ack(peer, 3, 1.0)
+    assert (sender.waiting, sender.done) == (1, 1)
+    final_ack(peer, 1, 1.0)
+    final_ack(peer, 1, 1.0)  # again: it was not acknowledged in time
+    assert (sender.waiting, sender.done) == (0, 2)
+
+
+def test_who_waits_for_a_final_ack_is_not_sent_again() -> None:  # QB-53, QB-97, QB-98
+    sender = outgoing(asking(1), asking(2), step(3))
+    peer = Peer(sender, 0.0)
+    peer.ack(3, 1.0, stored=3)
+    peer.order_ack(2, 1.0)
+    assert (sender.waiting, sender.done) == (3, 0)
+    assert shown(peer.tick(31.0)) == ["3<0"]
+    again = Peer(sender, 40.0)
+    assert shown(again.first) == ["3<0"]
+    final_ack(again, 1, 41.0)
+    final_ack(again, 2, 41.0, 0x8003)
+    again.order_ack(3, 41.0)
+    again.ack(1, 41.0, stored=1)
+    assert (sender.waiting, sender.done) == (0, 3)
+
+
+def test_an_answer_is_acknowledged_before_it_is_over() -> None:  # QB-6: else it comes again
+    sender = outgoing(asking(1))
+    peer = Peer(sender, 0.0)
+    peer.ack(1, 1.0, stored=1)
+    peer.order_ack(1, 1.0)
+    peer.sent += 1
+    body = struct.pack("<QII", SEQUENCE, 1, 0) + SERVER.bytes_le + struct.pack("<I", 1)
+    peer.feed(order_queue_packet(0x4000, body, recoverable=True), 2.0)
+    assert (sender.waiting, sender.done) == (1, 1)
+    assert not sender.all_handed_over  # who has said his last word cannot acknowledge
+    peer.commands.clear()
+    peer.tick(2.5)
+    (ack,) = only(Send, peer.commands)
+    expected = SessionHeader(ack=2, recoverable_ack=1, flags=1, sent=1, sent_recoverable=1)
+    assert ack.data == session_ack(expected)
     assert sender.waiting == 0
-    sender.add([step(2), step(3)])
-    assert shown(peer.watch(sender.pump(at(2.0)))) == ["2<1", "3<2"]
+
+
+def test_a_lost_session_owes_nothing() -> None:  # QB-53: the answer comes again on the next one
+    sender = outgoing(recoverable(1))
+    peer = Peer(sender, 0.0)
+    peer.ack(1, 1.0, stored=1)
+    peer.sent += 1
+    peer.feed(order_queue_packet(0x8000, bytes(36), recoverable=True), 1.0)
+    assert sender.waiting == 1
+    sender.handle(PeerClosed(), at(1.1))
+    assert sender.waiting == 0
+
+
+def test_how_many_were_acknowledged() -> None:
+    sender = outgoing(express(1), *(step(n) for n in range(2, 6)))
+    peer = Peer(sender, 0.0)
+    peer.ack(3, 1.0, stored=2)
+    peer.order_ack(1, 1.0)
+    peer.order_ack(3, 1.0)
+    assert (sender.session_acked, sender.order_acked) == (3, 3)
+    again = Peer(sender, 2.0)  # what a lost session acked, and no order ack followed, is sent anew
+    assert shown(again.first) == ["3<0", "4<3"]
+    assert (sender.session_acked, sender.order_acked) == (3, 3)
+    again.ack(2, 3.0, stored=2)
+    assert (sender.session_acked, sender.order_acked) == (5, 3)
 
 
 def test_an_express_message_is_done_with_its_session_ack() -> None:  # QB-48

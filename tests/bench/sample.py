@@ -1,0 +1,42 @@
+"""Made-up results of every scenario, for the tests of table and chart."""
+
+from typing import Any
+
+from tests.bench.report import document
+from tests.bench.scenarios import FLOODS, LATENCIES, MEMORY, START_UP
+
+
+def sample_results() -> dict[str, dict[str, Any]]:
+    results: dict[str, dict[str, Any]] = {}
+    for number, flood in enumerate(FLOODS, 1):
+        results[flood.raw.name] = {"per_second": 40_000.0, "cpu_us": 12.5, "runs": []}
+        results[flood.name] = {
+            "per_second": 1000.0 * number,
+            "of_raw": 0.025 * number,
+            "cpu_us": 50.0,
+            "cpu_of_raw": 4.0,
+            "sender_cpu_us": 1.5,
+            "sender_of_bridge": 0.03,
+            "of_10_sessions": 1.1,
+        }
+    for name in LATENCIES:
+        results[name] = {"rate": 9000.0, "p50_ms": 15.0, "p99_ms": 99.0, "max_ms": 130.0}
+    results[MEMORY] = {
+        "sessions": 1000,
+        "before_mib": 70.0,
+        "after_mib": 77.0,
+        "kib_per_session": 7.2,
+    }
+    results[START_UP] = {
+        "streams": 100_000,
+        "empty_s": 1.5,
+        "full_s": 2.1,
+        "plain_read_s": 0.3,
+        "of_plain_read": 7.0,
+        "added_of_plain_read": 2.0,
+    }
+    return results
+
+
+def sample() -> dict[str, Any]:
+    return document(sample_results(), quick=False, settings={}, seconds=1.0, others=0.5)

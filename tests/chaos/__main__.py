@@ -1,0 +1,61 @@
+"""`make soak`: faults by a seed, a verdict at the end.
+
+    python -m tests.chaos --minutes 20 [--seed 42] [--plan] [--bug swap]
+
+The seed repeats the schedule of faults and the content of the messages; which instruction a fault
+hits is up to the machine.
+"""
+
+import argparse
+import asyncio
+import random
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from bridge.adapters.kafka.embedded import EmbeddedKafka
+from tests.chaos.bugs import BUGS
+from tests.chaos.run import RATE, SENDERS, Settings, print_plan, run, tell
+from tests.chaos.schedule import steps
+
+PLANNED = 60  # steps that --plan prints
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5)
+    parser.add_argument("--seed", type=int, default=None)
+    parser.add_argument("--senders", type=int, default=SENDERS)
+    parser.add_argument("--rate", type=float, default=RATE, help="messages a second, of all")
+    parser.add_argument("--bug", choices=sorted(BUGS), default="", help="plant it in the bridge")
+    parser.add_argument("--plan", action="store_true", help="print the schedule, do nothing")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = _options()
+    seed = random.randrange(1_000_000) if options.seed is None else options.seed
+    if options.plan:
+        print_plan(steps(seed), PLANNED)
+        return 0
+    tell(f"chaos: {options.minutes:g} minutes, seed {seed}")
+    folder = Path(tempfile.mkdtemp(prefix="chaos-"))
+    settings = Settings(
+        seed=seed,
+        seconds=options.minutes * 60,
+        senders=options.senders,
+        rate=options.rate,
+        bug=options.bug,
+    )
+    with EmbeddedKafka(folder / "kafka") as broker:
+        verdict = asyncio.run(run(broker, folder, steps(seed), settings))
+    if verdict.passed:
+        shutil.rmtree(folder)
+        return 0
+    tell(f"logs and the broker's data are kept in {folder}")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,284 @@
+"""The bridge, its broker, its network and its senders; and what can be done to them."""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+import psutil
+
+from bridge.adapters.kafka.embedded import EmbeddedKafka
+from tests.chaos.history import History, Outage
+from tests.chaos.process import Bridge
+from tests.chaos.proxy import CALM, Proxy, Weather
+from tests.chaos.reading import probe
+from tests.chaos.schedule import Step
+from tests.chaos.senders import KINDS, QUEUE_NAMES, Fleet, make_fleet
+from tests.outside.rawconnection import Address
+
+ARMED_S: Final = 12.0  # in which a crash point is reached under load
+FENCED_S: Final = 40.0
+WEATHER_S: Final = 6.0
+GOING_ON: Final = 25  # messages done: it works again
+PATIENCE_S: Final = 120.0
+
+
+class StuckError(Exception):
+    """Nothing moves although nothing is in its way."""
+
+
+class World:
+    def __init__(
+        self,
+        broker: EmbeddedKafka,
+        folder: Path,
+        prefix: str,
+        seed: int,
+        *,
+        senders: int,
+        kinds: Sequence[str] = KINDS,
+        patience_s: float = PATIENCE_S,
+        bug: str = "",
+    ) -> None:
+        rng = random.Random(seed)
+        self.broker = broker
+        self.patience_s = patience_s
+        self.history = History()
+        self.kills: Counter[str] = Counter()
+        self.rng = random.Random(rng.getrandbits(64))
+        guid = UUID(bytes=rng.randbytes(16), version=4)
+        bootstrap = broker.bootstrap_servers
+        self.bridge = Bridge(folder / "bridge-1", bootstrap, prefix, guid, bug)
+        self._other = Bridge(folder / "bridge-2", bootstrap, prefix, guid, bug)
+        self.topics = [self.bridge.topic(name) for name in QUEUE_NAMES]
+        self.proxy = Proxy(self._place, random.Random(rng.getrandbits(64)))
+        self.fleet: Fleet = make_fleet(
+            senders, kinds, rng, self.history, prefix, lambda: self.proxy.address
+        )
+        self._in_service = [self.bridge]
+
+    def _place(self) -> Address | None:
+        """Where senders are led to; two answer for one name while a second one takes over."""
+        ready = [b.listeners["binary"] for b in self._in_service if "binary" in b.listeners]
+        return self.rng.choice(ready) if ready else None
+
+    async def start(self, rate: float) -> None:
+        await asyncio.to_thread(self.bridge.start)
+        await self.proxy.start()
+        self.fleet.start(rate)
+        await self.going_on()
+
+    async def stop(self) -> None:
+        self.broker.resume()
+        await self.fleet.stop()
+        await self.proxy.stop()
+        for bridge in (self.bridge, self._other):
+            await asyncio.to_thread(bridge.kill)
+
+    async def do(self, step: Step) -> None:
+        await self._check_alive()
+        await asyncio.sleep(step.gap)
+        await ACTIONS[step.action](self, step)
+        await self.going_on()
+
+    def logs(self) -> list[str]:
+        return [line for b in (self.bridge, self._other) for line in (f"== {b.folder}", *b.lines)]
+
+    # -- watching ---------------------------------------------------------------------------
+
+    async def going_on(self, count: int = GOING_ON) -> None:
+        """Until senders have got rid of some more."""
+        wanted = self.history.done + count
+        await self._until(lambda: self.history.done >= wanted)
+
+    async def drain(self) -> None:
+        """All is healed, nothing new comes; until the senders keep nothing."""
+        self.proxy.weather = CALM
+        self.fleet.quiet()
+        await self._until(lambda: not self.fleet.kept)
+
+    async def _until(self, enough: Callable[[], bool]) -> None:
+        done, patience = self.history.done, time.monotonic() + self.patience_s
+        while not enough():
+            self.fleet.check_tasks()
+            await self._check_alive()
+            if self.history.done != done:
+                done, patience = self.history.done, time.monotonic() + self.patience_s
+            if time.monotonic() > patience:
+                raise StuckError(f"{self.fleet.kept} messages are kept for {self.patience_s:.0f} s")
+            await asyncio.sleep(0.05)
+
+    async def _check_alive(self) -> None:
+        """Nobody has ended it, so it has no reason to be gone."""
+        if self.bridge.started and not self.bridge.alive:
+            code = self.bridge.process.poll()
+            await asyncio.to_thread(self.bridge.kill)
+            last = " | ".join(self.bridge.lines[-3:])
+            self.history.surprises.append(f"the bridge ended by itself with {code}: {last}")
+            await self._start_bridge()
+
+    # -- the bridge -------------------------------------------------------------------------
+
+    async def kill_bridge(self, step: Step) -> None:
+        name = step.point or "random"
+        if step.point:
+            self.bridge.tell(f"arm {step.point} {step.count} {self.broker.pid}")
+            try:
+                if not await asyncio.to_thread(self.bridge.reap, ARMED_S):
+                    name = f"{step.point} (missed)"
+            finally:
+                self.broker.resume()
+            if not name.endswith(")") and not self.bridge.died_at(step.point):
+                self.history.surprises.append(
+                    f"ended before {step.point}: {self.bridge.lines[-3:]}"
+                )
+        await self._end_bridge(name)
+        await asyncio.gather(self._probe(), self._start_bridge(empty=step.flag))
+
+    async def _end_bridge(self, name: str) -> None:
+        await asyncio.to_thread(self.bridge.kill)
+        self.kills[f"bridge: {name}"] += 1
+
+    async def _start_bridge(self, *, empty: bool = False) -> None:
+        if empty:
+            self.bridge.empty_data()
+        await asyncio.to_thread(self.bridge.start)
+
+    async def _probe(self) -> None:
+        self.history.probes.append(
+            await asyncio.to_thread(probe, self.broker.bootstrap_servers, self.topics)
+        )
+
+    async def second_bridge(self, step: Step) -> None:
+        """It takes over by being started; the first must see that and end."""
+        first, second = self.bridge, self._other
+        self._in_service = [first, second]
+        await asyncio.to_thread(second.start)
+        ended = await asyncio.to_thread(first.reap, FENCED_S)
+        if not ended:
+            self.history.surprises.append("two bridges with one identity: the first stays")
+            await asyncio.to_thread(first.kill)
+        self.bridge, self._other, self._in_service = second, first, [second]
+        self.history.events["bridges fenced by a second one"] += 1
+
+    async def fill_disk(self, step: Step) -> None:
+        self.bridge.fill_disk(full=True)
+        self.history.events["disk full"] += 1
+        await asyncio.sleep(step.seconds)
+        if step.flag:
+            await self._end_bridge("disk full")
+            await self._start_bridge()
+        else:
+            self.bridge.fill_disk(full=False)
+
+    async def jump_clock(self, step: Step) -> None:
+        """Until it is started again: then it jumps back."""
+        self.bridge.tell(f"clock {step.seconds:.3f}")
+        self.history.events["clock jumps"] += 1
+
+    # -- the broker -------------------------------------------------------------------------
+
+    async def _kill_broker(self) -> float:
+        await asyncio.to_thread(self.broker.kill)
+        self.kills["broker"] += 1
+        return time.monotonic()
+
+    async def _start_broker(self, since: float) -> None:
+        self.history.outages.append(Outage(since, time.monotonic(), "dead"))
+        await asyncio.to_thread(self.broker.start)
+
+    async def kill_broker(self, step: Step) -> None:
+        since = await self._kill_broker()
+        await asyncio.sleep(step.seconds)
+        await self._start_broker(since)
+
+    async def kill_broker_then_bridge(self, step: Step) -> None:
+        since = await self._kill_broker()
+        await asyncio.sleep(step.seconds)
+        await self._end_bridge("broker dead")
+        await self._start_broker(since)
+        await self._start_bridge()
+
+    async def kill_both(self, step: Step) -> None:
+        bridge = asyncio.create_task(self._end_bridge("with its broker"))
+        since = await self._kill_broker()
+        await bridge
+        await self._start_broker(since)
+        await self._start_bridge(empty=step.flag)
+
+    async def _freeze(self) -> float:
+        """When it is seen to stand still."""
+        self.broker.suspend()
+        process = psutil.Process(self.broker.pid)
+        while process.status() != psutil.STATUS_STOPPED:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.005)
+        self.history.events["broker frozen"] += 1
+        return time.monotonic()
+
+    def _thaw(self, since: float) -> None:
+        self.history.outages.append(Outage(since, time.monotonic(), "frozen"))
+        self.broker.resume()
+
+    async def freeze_broker(self, step: Step) -> None:
+        since = await self._freeze()
+        await asyncio.sleep(step.seconds)
+        self._thaw(since)
+
+    async def kill_bridge_while_frozen(self, step: Step) -> None:
+        since = await self._freeze()
+        await asyncio.sleep(step.seconds)
+        await self._end_bridge("broker frozen")
+        self._thaw(since)
+        await asyncio.gather(self._probe(), self._start_bridge())
+
+    # -- network and senders ----------------------------------------------------------------
+
+    async def cut(self, step: Step) -> None:
+        links = self.proxy.some(step.share)
+        for link in links:
+            link.cut_mid_packet()
+        self.history.events["sessions cut mid-packet"] += len(links)
+
+    async def swallow(self, step: Step) -> None:
+        links = self.proxy.some(step.share)
+        for link in links:
+            link.swallow()
+        await asyncio.sleep(step.seconds)
+        for link in links:
+            link.close()
+        self.history.events["sessions cut with their acks swallowed"] += len(links)
+
+    async def bad_weather(self, step: Step) -> None:
+        self.proxy.weather = Weather(delay_s=step.seconds, split=True)
+        self.history.events["spells of delayed and split segments"] += 1
+        asyncio.get_running_loop().call_later(WEATHER_S, self._calm)
+
+    def _calm(self) -> None:
+        self.proxy.weather = CALM
+
+    async def restart_senders(self, step: Step) -> None:
+        for sender in self.fleet.senders:
+            if self.rng.random() < step.share:
+                sender.restart()
+                self.history.events["senders restarted, latest acks forgotten"] += 1
+
+
+ACTIONS: Final[Mapping[str, Callable[[World, Step], Awaitable[None]]]] = {
+    "kill bridge": World.kill_bridge,
+    "kill broker": World.kill_broker,
+    "kill both": World.kill_both,
+    "kill broker, then bridge": World.kill_broker_then_bridge,
+    "freeze broker": World.freeze_broker,
+    "kill bridge while the broker is frozen": World.kill_bridge_while_frozen,
+    "cut mid-packet": World.cut,
+    "swallow acks, then cut": World.swallow,
+    "delayed and split segments": World.bad_weather,
+    "senders restart": World.restart_senders,
+    "second bridge": World.second_bridge,
+    "disk full": World.fill_disk,
+    "clock jump": World.jump_clock,
+}

@@ -1,0 +1,120 @@
+"""What the senders did and saw, in Jepsen's terms: operations, their acks, and what the world did.
+
+An operation is one message. It is invoked when its first byte may be on the wire and completes when
+its sender may forget it. All moments are of one monotonic clock in one process. A send is stamped
+before the bytes leave and an ack after it came, so "acked before" is never claimed too early.
+"""
+
+import hashlib
+import struct
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+_HEAD = struct.Struct("<8s16sII")
+_MAGIC = b"chaos-01"
+_SUM = 32
+
+
+class Mode(StrEnum):
+    EXPRESS = "express"
+    RECOVERABLE = "recoverable"
+    TRANSACTIONAL = "transactional"
+
+
+@dataclass(slots=True, kw_only=True)
+class Op:
+    """One message of one stream; `number` is its place there."""
+
+    identity: str  # msmq.id: GUID\ordinal
+    mode: Mode
+    stream: str  # sender and destination
+    topic: str
+    number: int
+    digest: bytes
+    session: int = 0  # the one of the first send
+    sends: int = 0
+    sent_at: float | None = None
+    stored_at: float | None = None  # a session ack says that it is on disk; express: that it came
+    ordered_at: float | None = None
+    final_at: float | None = None
+    done_at: float | None = None
+    dropped: bool = False  # express, under way when its session ended
+
+    @property
+    def acked_at(self) -> float | None:
+        """The first moment at which anybody promised that it is durable."""
+        told = [at for at in (self.stored_at, self.ordered_at, self.final_at) if at is not None]
+        return min(told, default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """The broker did nothing in this time: stopped or dead from before it until after it."""
+
+    start: float
+    end: float
+    kind: str = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Ends of the partitions (open transactions included), asked for after `at`."""
+
+    at: float
+    ends: Mapping[tuple[str, int], int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landed:
+    """A record that a read_committed consumer sees."""
+
+    topic: str
+    partition: int
+    offset: int
+    identity: str
+    digest: bytes
+    intact: bool = True  # the checksum inside is right, and it is that message's body
+
+    @property
+    def place(self) -> tuple[str, int]:
+        return self.topic, self.partition
+
+
+@dataclass(slots=True)
+class History:
+    ops: list[Op] = field(default_factory=list)
+    outages: list[Outage] = field(default_factory=list)
+    probes: list[Probe] = field(default_factory=list)
+    # Not about a message: the bridge broke the protocol, or ended by itself.
+    surprises: list[str] = field(default_factory=list)
+    events: Counter[str] = field(default_factory=Counter)
+    done: int = 0
+
+    def complete(self, op: Op, now: float) -> None:
+        op.done_at = now
+        self.done += 1
+
+    @property
+    def resends(self) -> int:
+        return sum(max(0, op.sends - 1) for op in self.ops)
+
+
+def make_body(source: bytes, stream: int, number: int, filler: bytes) -> bytes:
+    """Unique, and it shows by itself that it is whole."""
+    content = _HEAD.pack(_MAGIC, source, stream, number) + filler
+    return content + hashlib.sha256(content).digest()
+
+
+def is_intact(body: bytes, source: bytes, number: int) -> bool:
+    """Its checksum is right and it says whose it is: `number` is the ordinal of the message."""
+    content, told = body[:-_SUM], body[-_SUM:]
+    if len(content) < _HEAD.size or hashlib.sha256(content).digest() != told:
+        return False
+    magic, from_, _, ordinal = _HEAD.unpack_from(content)
+    return (magic, from_, ordinal) == (_MAGIC, source, number)
+
+
+def digest_of(body: bytes) -> bytes:
+    return hashlib.sha256(body).digest()[:12]

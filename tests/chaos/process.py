@@ -1,0 +1,104 @@
+"""The bridge as a process that can be told where to die, and how its world is."""
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from uuid import UUID
+
+from tests.outside.appliance import ROOT, Appliance
+from tests.outside.rawconnection import soon
+
+FULL: int = 1  # a file of more bytes cannot be written
+
+
+class Bridge(Appliance):
+    """Started through `launcher.py`; the documented surfaces are the same."""
+
+    def __init__(
+        self, folder: Path, bootstrap: str, prefix: str, guid: UUID, bug: str = ""
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        super().__init__(folder, bootstrap, prefix, guid)
+        self._bug = ["--bug", bug] if bug else []
+
+    def start(self, seconds: float = 60.0) -> None:
+        assert self._process is None
+        self.listeners = {}
+        command = [sys.executable, "-m", "tests.chaos.launcher", *self._bug]
+        self._process = subprocess.Popen(
+            [*command, "serve", "--config", str(self.config)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._readers = [
+            threading.Thread(target=self._read, args=(stream,), daemon=True)
+            for stream in (self._process.stdout, self._process.stderr)
+        ]
+        for reader in self._readers:
+            reader.start()
+        try:
+            self._wait_until_ready(soon(seconds))
+        except BaseException:
+            self.kill()
+            raise
+
+    @property
+    def started(self) -> bool:
+        return self._process is not None
+
+    @property
+    def alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def tell(self, order: str) -> None:
+        """To the launcher. One that has just died does not mind."""
+        stdin = self.process.stdin
+        assert stdin is not None
+        try:
+            stdin.write(order + "\n")
+            stdin.flush()
+        except BrokenPipeError:
+            return
+
+    def fill_disk(self, *, full: bool) -> None:
+        """No file of it can grow: what needs no privileges and can be taken back.
+
+        RLIMIT_FSIZE is set from outside, so writes fail with EFBIG where a full disk says ENOSPC.
+        """
+        if self.alive:
+            _, hard = resource.prlimit(self.pid, resource.RLIMIT_FSIZE)
+            soft = FULL if full else hard
+            resource.prlimit(self.pid, resource.RLIMIT_FSIZE, (soft, hard))
+
+    def reap(self, seconds: float) -> bool:
+        """Wait for it to end by itself; False if it does not."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        self.kill()
+        return True
+
+    def kill(self) -> None:
+        process = self._process
+        super().kill()
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
+
+    def empty_data(self) -> None:
+        shutil.rmtree(self.data, ignore_errors=True)
+        self.data.mkdir()
+
+    def died_at(self, point: str) -> bool:
+        return any(line.endswith(f"chaos: killed at {point}") for line in self.lines[-20:])

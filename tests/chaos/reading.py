@@ -1,0 +1,115 @@
+"""What Kafka has: the ends of its partitions now and then, and at the end all that is committed."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID, uuid4
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
+
+from tests.chaos.history import Landed, Probe, digest_of, is_intact
+
+Place = tuple[str, int]
+TIMEOUT_S: Final = 30.0
+BATCH: Final = 500
+
+
+class HangingError(Exception):
+    """Records that a consumer of committed ones never gets to: their transaction has no end."""
+
+
+def _consumer(bootstrap: str, isolation: str) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": uuid4().hex,
+            "isolation.level": isolation,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 20,
+            "reconnect.backoff.max.ms": 500,
+            "log_level": 0,  # it outlives brokers
+        }
+    )
+
+
+def _ends(consumer: Consumer, topics: Sequence[str]) -> dict[Place, int]:
+    ends: dict[Place, int] = {}
+    known = consumer.list_topics(timeout=TIMEOUT_S).topics
+    for topic in topics:
+        for number in known[topic].partitions if topic in known else ():
+            partition = TopicPartition(topic, number)
+            found = consumer.get_watermark_offsets(partition, timeout=TIMEOUT_S)
+            assert found is not None, f"nobody tells the end of {topic}/{number}"
+            ends[topic, number] = int(found[1])
+    return ends
+
+
+def probe(bootstrap: str, topics: Sequence[str]) -> Probe:
+    consumer = _consumer(bootstrap, "read_uncommitted")
+    try:
+        at = time.monotonic()  # before the question
+        return Probe(at, _ends(consumer, topics))
+    finally:
+        consumer.close()
+
+
+def read_committed(bootstrap: str, topics: Sequence[str]) -> Iterator[Message]:
+    """All that is there now. Raises HangingError when that cannot be read to its end."""
+    consumer = _consumer(bootstrap, "read_committed")
+    try:
+        goal = _ends(consumer, topics)
+        consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in goal])
+        deadline = time.monotonic() + TIMEOUT_S
+        while goal:
+            messages = consumer.consume(BATCH, 0.1)  # waits for all of them, or so long
+            if messages:
+                deadline = time.monotonic() + TIMEOUT_S
+            elif time.monotonic() > deadline:
+                raise HangingError(f"not read to the end: {goal}")
+            for message in messages:
+                error = message.error()
+                if error is None:
+                    yield message
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    place = str(message.topic()), int(message.partition() or 0)
+                    if int(message.offset() or 0) >= goal.get(place, 0):
+                        goal.pop(place, None)
+    finally:
+        consumer.close()
+
+
+def headers_of(message: Message) -> Mapping[str, bytes]:
+    pairs: Any = message.headers() or []
+    return {key: value or b"" for key, value in pairs}
+
+
+def landed(bootstrap: str, topics: Sequence[str]) -> Iterator[Landed]:
+    for message in read_committed(bootstrap, topics):
+        identity = headers_of(message).get("msmq.id", b"").decode()
+        body = bytes(message.value() or b"")
+        yield Landed(
+            topic=str(message.topic()),
+            partition=int(message.partition() or 0),
+            offset=int(message.offset() or 0),
+            identity=identity,
+            digest=digest_of(body),
+            intact=_is_its_body(identity, body),
+        )
+
+
+def _is_its_body(identity: str, body: bytes) -> bool:
+    guid, _, ordinal = identity.partition("\\")
+    try:
+        return is_intact(body, UUID(guid).bytes_le, int(ordinal))
+    except ValueError:
+        return False
+
+
+def rejected(bootstrap: str, topic: str) -> list[str]:
+    """Nothing here should be refused; if it is, this says why it is missing elsewhere."""
+    return [
+        f"rejected {headers.get('msmq.id', b'?').decode()}: "
+        f"{headers.get('__connect.errors.exception.message', b'?').decode()}"
+        for headers in map(headers_of, read_committed(bootstrap, [topic]))
+    ]

@@ -1,0 +1,59 @@
+"""The verdict: what was sent, what was done to it, what is wrong, and the seed that repeats it."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from tests.chaos.checker import Fault, counts
+from tests.chaos.history import History, Mode
+
+SHOWN = 5  # of a kind
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    seed: int
+    faults: Sequence[Fault]
+    surprises: Sequence[str]
+
+    @property
+    def passed(self) -> bool:
+        return not self.faults and not self.surprises
+
+    @property
+    def names(self) -> set[str]:
+        return {str(fault.kind) for fault in self.faults}
+
+    def lines(self) -> Iterable[str]:
+        shown: Counter[str] = Counter()
+        for fault in self.faults:
+            shown[fault.kind] += 1
+            if shown[fault.kind] <= SHOWN:
+                yield f"  {fault}"
+        for surprise in self.surprises[:SHOWN]:
+            yield f"  surprise: {surprise}"
+        if self.passed:
+            yield f"verdict: PASSED, no fault of any kind; seed {self.seed}"
+        else:
+            told = [f"{count} {name}" for name, count in counts(self.faults).items()]
+            told += [f"{len(self.surprises)} surprises"] if self.surprises else []
+            yield f"verdict: FAILED, {', '.join(told)}; repeat with SEED={self.seed}"
+
+
+def summary(history: History, kills: Mapping[str, int], landed: set[str]) -> Iterable[str]:
+    for mode in Mode:
+        ops = [op for op in history.ops if op.mode is mode]
+        there = sum(op.identity in landed for op in ops)
+        line = f"{mode}: {len(ops)} messages, {there} landed"
+        if mode is Mode.EXPRESS:
+            dropped = sum(op.dropped for op in ops)
+            lost = sum(op.done_at is not None and op.identity not in landed for op in ops)
+            line += f", {dropped} dropped at a disconnect, {lost} acked and lost"
+        yield line
+    yield f"resends: {history.resends}"
+    for side in ("bridge", "broker"):
+        mine = {name: count for name, count in kills.items() if name.startswith(side)}
+        parts = [f"{name.partition(': ')[2]} {count}" for name, count in sorted(mine.items())]
+        detail = f" ({', '.join(parts)})" if side == "bridge" and parts else ""
+        yield f"kills of the {side}: {sum(mine.values())}{detail}"
+    yield "; ".join(f"{name}: {count}" for name, count in sorted(history.events.items()))

@@ -1,0 +1,98 @@
+"""A run: senders never stop, step after step is done to the bridge, then all of it is judged."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from uuid import uuid4
+
+from bridge.adapters.kafka.embedded import EmbeddedKafka
+from tests.chaos.checker import check
+from tests.chaos.faults import PATIENCE_S, StuckError, World
+from tests.chaos.history import Landed
+from tests.chaos.reading import HangingError, landed, rejected
+from tests.chaos.report import Verdict, summary
+from tests.chaos.schedule import Step
+from tests.chaos.senders import KINDS
+from tests.outside.appliance import QUEUES
+from tests.outside.records import create_topics
+
+SENDERS = 16
+RATE = 250.0  # messages a second, all senders together
+PARTITIONS = 2
+
+
+def tell(line: str) -> None:
+    print(line, flush=True)
+
+
+def print_plan(steps: Iterable[Step], count: int) -> None:
+    for number, step in enumerate(islice(steps, count), 1):
+        tell(f"step {number}: {step}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    seed: int
+    seconds: float  # after them no further step is begun
+    senders: int = SENDERS
+    rate: float = RATE
+    kinds: Sequence[str] = KINDS
+    patience_s: float = PATIENCE_S
+    bug: str = ""  # one of bugs.py
+
+
+async def run(
+    broker: EmbeddedKafka, folder: Path, steps: Iterable[Step], settings: Settings
+) -> Verdict:
+    """All steps, or those that fit into the time; then heal, wait, read, judge."""
+    world = World(
+        broker,
+        folder,
+        f"chaos-{uuid4().hex[:8]}",
+        settings.seed,
+        senders=settings.senders,
+        kinds=settings.kinds,
+        patience_s=settings.patience_s,
+        bug=settings.bug,
+    )
+    topics = [world.bridge.topic(name) for name in QUEUES]
+    await asyncio.to_thread(create_topics, broker.bootstrap_servers, topics, PARTITIONS)
+    try:
+        await _hurt(world, steps, settings)
+        return await asyncio.to_thread(_judge, world, settings.seed)
+    finally:
+        await world.stop()
+        await asyncio.to_thread((folder / "bridge.log").write_text, "\n".join(world.logs()))
+
+
+async def _hurt(world: World, steps: Iterable[Step], settings: Settings) -> None:
+    started = time.monotonic()
+    try:
+        await world.start(settings.rate)
+        for number, step in enumerate(steps, 1):
+            if (now := time.monotonic() - started) > settings.seconds:
+                break
+            await world.do(step)
+            tell(f"{now:7.1f} s  step {number}: {step}  ({world.history.done} messages done)")
+        await world.drain()
+    except (StuckError, AssertionError) as error:  # the senders' state tells the rest
+        world.history.surprises.append(f"stuck: {error}")
+        world.broker.resume()
+    await world.fleet.stop()
+
+
+def _judge(world: World, seed: int) -> Verdict:
+    bootstrap, history = world.broker.bootstrap_servers, world.history
+    records: list[Landed] = []
+    try:
+        records += landed(bootstrap, world.topics)
+        history.surprises += rejected(bootstrap, world.bridge.rejects_topic)
+    except (HangingError, AssertionError) as error:
+        history.surprises.append(str(error))
+    verdict = Verdict(seed, check(history, records), history.surprises)
+    for line in (*summary(history, world.kills, {r.identity for r in records}), *verdict.lines()):
+        tell(line)
+    return verdict

@@ -1,0 +1,105 @@
+"""What is done to the bridge and its world: a list of steps that a seed makes, and nothing else.
+
+Steps come in blocks. A block has every kind of fault in it, in an order of its own, so that a run
+of any length meets all of them; kills of the bridge are the most frequent. The steps do not depend
+on what happens in between: the same seed gives the same list on any machine, `--plan` prints it.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from tests.chaos.launcher import POINTS
+
+RANDOM_KILLS: Final = 3  # in a block, beside one for each named point
+# Kafka refuses records that are more than an hour ahead (message.timestamp.after.max.ms).
+FARTHEST_AHEAD_S: Final = 3_300.0
+FARTHEST_BACK_S: Final = 3 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """`gap` seconds of quiet, then the fault."""
+
+    action: str
+    gap: float
+    point: str = ""  # a named crash point
+    count: int = 0  # the how manieth time it is reached
+    seconds: float = 0.0  # how long it lasts, or how far the clock jumps
+    share: float = 0.0  # of the sessions
+    flag: bool = False  # bridge: on an empty data folder
+
+    def __str__(self) -> str:
+        parts = [self.action]
+        parts += [f"at {self.point} #{self.count}"] if self.point else []
+        parts += [f"{self.seconds:+.2f} s"] if self.seconds else []
+        parts += [f"{self.share:.0%} of the sessions"] if self.share else []
+        parts += ["on empty data"] if self.flag else []
+        return ", ".join(parts)
+
+
+def steps(seed: int) -> Iterator[Step]:
+    """Without end."""
+    rng = random.Random(seed)
+    while True:
+        block = _block(rng)
+        rng.shuffle(block)
+        yield from block
+
+
+def _block(rng: random.Random) -> list[Step]:
+    kills = [
+        Step(
+            action="kill bridge",
+            gap=rng.uniform(0.0, 0.8),
+            point=point,
+            count=rng.randrange(1, 120) if point == "after-produce" else rng.randrange(1, 8),
+            flag=rng.random() < 0.5,
+        )
+        for point in POINTS
+    ]
+    kills += [
+        Step(action="kill bridge", gap=rng.uniform(0.0, 2.0), flag=rng.random() < 0.5)
+        for _ in range(RANDOM_KILLS)
+    ]
+    return kills + _broker_steps(rng) + _network_steps(rng) + _other_steps(rng)
+
+
+def _broker_steps(rng: random.Random) -> list[Step]:
+    gap = rng.uniform(0.0, 1.0)
+    return [
+        Step(action="kill broker", gap=gap, seconds=rng.uniform(0.1, 2.0)),
+        Step(action="kill both", gap=gap, flag=rng.random() < 0.5),
+        Step(action="kill broker, then bridge", gap=gap, seconds=rng.uniform(0.1, 2.0)),
+        Step(action="freeze broker", gap=gap, seconds=_freeze(rng)),
+        Step(action="kill bridge while the broker is frozen", gap=gap, seconds=rng.uniform(0.2, 2)),
+    ]
+
+
+def _freeze(rng: random.Random) -> float:
+    """Now and then longer than the bridge waits for a commit: what became of it nobody knows."""
+    return rng.uniform(21, 24) if rng.random() < 0.15 else rng.uniform(0.5, 4.0)
+
+
+def _network_steps(rng: random.Random) -> list[Step]:
+    return [
+        Step(action="cut mid-packet", gap=rng.uniform(0, 1), share=rng.uniform(0.2, 1.0)),
+        Step(
+            action="swallow acks, then cut",
+            gap=rng.uniform(0, 1),
+            share=rng.uniform(0.2, 0.8),
+            seconds=rng.uniform(0.3, 2.0),
+        ),
+        Step(action="delayed and split segments", gap=0.2, seconds=rng.uniform(0.05, 0.8)),
+        Step(action="senders restart", gap=rng.uniform(0, 1), share=rng.uniform(0.2, 0.6)),
+    ]
+
+
+def _other_steps(rng: random.Random) -> list[Step]:
+    return [
+        Step(action="second bridge", gap=rng.uniform(0, 1), share=0.5),
+        Step(action="disk full", gap=0.2, seconds=rng.uniform(0.5, 2.0), flag=rng.random() < 0.5),
+        Step(action="clock jump", gap=0.2, seconds=rng.uniform(1, FARTHEST_AHEAD_S)),
+        Step(action="clock jump", gap=0.2, seconds=-rng.uniform(1, FARTHEST_BACK_S)),
+    ]

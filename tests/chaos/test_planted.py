@@ -1,0 +1,34 @@
+"""Bugs that are planted in a running bridge: the verdict has the right name."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from bridge.adapters.kafka.embedded import EmbeddedKafka
+from tests.chaos.bugs import BUGS
+from tests.chaos.run import Settings, run
+from tests.chaos.schedule import Step
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
+# What makes the bug show, where load alone does not.
+FREEZE = [Step(action="freeze broker", gap=0.2, seconds=1.5)]
+KILL_BEFORE_ACKS = [Step(action="kill bridge", gap=0.2, point="after-commit", count=2)]
+NEEDED = {"ack-before-commit": FREEZE, "forget-after-restart": KILL_BEFORE_ACKS}
+
+
+def settings(bug: str, kinds: Sequence[str] = ("rt", "t", "r")) -> Settings:
+    """Without express messages, whose last acks take ten seconds."""
+    return Settings(seed=1801, seconds=20, senders=4, rate=80, kinds=kinds, patience_s=5, bug=bug)
+
+
+@pytest.mark.parametrize("bug", sorted(set(BUGS) - {"repeat-express"}))
+def test_a_planted_bug_is_named(broker: EmbeddedKafka, tmp_path: Path, bug: str) -> None:
+    verdict = asyncio.run(run(broker, tmp_path, NEEDED.get(bug, []), settings(bug)))
+    assert BUGS[bug][0] in verdict.names, "\n".join(verdict.lines())
+
+
+def test_an_express_message_twice(broker: EmbeddedKafka, tmp_path: Path) -> None:
+    verdict = asyncio.run(run(broker, tmp_path, [], settings("repeat-express", ("er",))))
+    assert verdict.names == {"express-twice"}, "\n".join(verdict.lines())
