@@ -14,7 +14,7 @@ help:
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make bench  throughput, CPU, latency, memory beside a raw Kafka producer (ONLY=, data/bench.*)"
 	@echo "make profile  where the time goes in the bridge under load"
-	@echo "make soak   the kill -9 tests again and again (MINUTES=5)"
+	@echo "make soak   kills, freezes, cuts by a seeded schedule, then a verdict (MINUTES=5 SEED=…)"
 	@echo "make fuzz   every parser, guided by coverage (MINUTES=5)"
 	@echo "make setup / lock / clean"
 
@@ -52,7 +52,7 @@ profile: setup
 
 MINUTES ?= 5
 soak: setup
-	$(BIN)/python -m tests.soak --minutes $(MINUTES)
+	$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)

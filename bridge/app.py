@@ -12,18 +12,16 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from bridge.adapters import overview
-from bridge.adapters.claims import ClaimStore
 from bridge.adapters.config_files import kafka_properties
 from bridge.adapters.courier import Courier
 from bridge.adapters.intake import Intake, ShardPump
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.health import KafkaHealth
 from bridge.adapters.kafka.sink import KafkaShardSink
-from bridge.adapters.kafka.topic_maker import TopicMaker
 from bridge.adapters.kafka.topics import OwnTopics, ensure_topics
 from bridge.adapters.kafka.tracer import Follower, Tracer
 from bridge.adapters.kafka.worker import Worker
-from bridge.adapters.mapping_files import load_mappings
+from bridge.adapters.mapped_queues import MappedQueues
 from bridge.adapters.meter import Meter
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.net.binary_server import BinaryServer
@@ -34,7 +32,7 @@ from bridge.adapters.store.audit_index import AuditIndex
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import Config
 from bridge.core.admission import Policy
-from bridge.core.catalogue import Catalogue, TopicLimits
+from bridge.core.catalogue import TopicLimits
 from bridge.core.identity import (
     IDENTITY_KEY,
     ORDINALS_KEY,
@@ -47,7 +45,6 @@ from bridge.core.identity import (
 )
 from bridge.core.mapping_rules import Mappings
 from bridge.core.receipts import Receipts
-from bridge.core.reload import OrderWouldBreak, order_breaks
 from bridge.core.shard import Shard
 from bridge.model.errors import ConfigError, SinkUnavailable
 from bridge.model.guid import NULL_GUID, Guid
@@ -66,9 +63,7 @@ class Appliance:
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        self._claims = ClaimStore(config.data)
-        self.mappings = self._load_mappings()
-        self._reloading = asyncio.Lock()
+        self._queues = MappedQueues(config)
         self.telemetry = Telemetry()
         self.listeners: dict[str, str] = {}
         self.id = config.queue_manager.id or NULL_GUID
@@ -78,7 +73,6 @@ class Appliance:
         self._bootstrap = ""
         self._tasks: list[asyncio.Task[None]] = []
         self._pumps: list[ShardPump] = []
-        self._topic_maker: TopicMaker | None = None
         self._server: BinaryServer | None = None
         self._ping: PingServer | None = None
         self._index: AuditIndex | None = None
@@ -93,6 +87,10 @@ class Appliance:
         self._started = time.time()
         self._starting = "starting"
 
+    @property
+    def mappings(self) -> Mappings:
+        return self._queues.mappings
+
     # -- life -------------------------------------------------------------------------------
 
     async def start(self, announce: Callable[[str], None]) -> None:
@@ -105,10 +103,8 @@ class Appliance:
         self._health = KafkaHealth(settings)
         self._tasks.append(asyncio.create_task(self._health.run()))
         own = OwnTopics(self.config.topic_prefix)
-        self._settings, self._own = settings, own
         facts = await self._ensure_topics(settings, own)
-        self._catalogue = Catalogue.of(self.id, self.mappings, facts, self._reserved)
-        self._topic_maker = TopicMaker(settings, self._catalogue)
+        self._queues.open(settings, own, self.id, facts)
         await self._open_shards(settings, own, facts[own.state].partitions)
         self._start_index(settings, own)
         await self._listen(announce)
@@ -138,8 +134,7 @@ class Appliance:
         closes = [asyncio.create_task(pump.close()) for pump in self._pumps]
         if closes:  # one that hangs in a call to a dead Kafka is left behind
             await asyncio.wait(closes, timeout=CLOSE_S)
-        if self._topic_maker is not None:
-            self._topic_maker.stop()
+        self._queues.close()
         if self._follower is not None:
             await asyncio.to_thread(self._follower.stop)
         if self._tracer is not None and self._health is not None and self._health.up:
@@ -230,17 +225,6 @@ class Appliance:
         finally:
             worker.stop()
 
-    def _load_mappings(self) -> Mappings:
-        mappings = load_mappings(self.config.mappings, reserved=self._reserved)
-        self._claims.check(
-            str(m.claims or "") for m in mappings.every() if m.oversize == "claim-check"
-        )
-        return mappings
-
-    @property
-    def _reserved(self) -> str:
-        return f"{self.config.topic_prefix}."
-
     async def _open_shards(self, settings: dict[str, Any], own: OwnTopics, count: int) -> None:
         self._receipts = Receipts(
             insecure_nacks=self.config.queue_manager.insecure_nacks,
@@ -252,14 +236,13 @@ class Appliance:
             quota_kb=self.config.queue_manager.quota_kb,
             deadletter_topic=own.deadletter,
         )
-        assert self._topic_maker is not None
         self._pumps = [
             ShardPump(
-                Shard(self._catalogue, policy, self._receipts),
+                Shard(self._queues.catalogue, policy, self._receipts),
                 KafkaShardSink(settings, own, number),
                 self.telemetry,
-                prepare=self._topic_maker.prepare,
-                store_claims=self._claims.store,
+                prepare=self._queues.prepare,
+                store_claims=self._queues.claims.store,
             )
             for number in range(count)
         ]
@@ -277,17 +260,17 @@ class Appliance:
         self.id = self.config.queue_manager.id or known or Guid.random()
         if known is not None and known != self.id:
             _log.warning("queue manager id changes from %s to %s", known, self.id)
-        self._catalogue.local = self.id
+        self._queues.catalogue.local = self.id
         keeper.put(IDENTITY_KEY, identity_entry(self.id))
         self._ordinals = Ordinals(
             kept.get(ORDINALS_KEY), lambda mark: keeper.put(ORDINALS_KEY, mark)
         )
         self._receipts.local, self._receipts.ordinals = self.id, self._ordinals
         self._book = known_peers(kept)
-        if self._catalogue.is_open_ended:  # a queue's number is known once its name was seen
+        if self._queues.catalogue.is_open_ended:  # a queue's number is known once its name was seen
             for pump in self._pumps:
                 for (_, destination), _ in pump.shard.streams.items():
-                    self._catalogue.find(destination)
+                    self._queues.catalogue.find(destination)
 
     async def _listen(self, announce: Callable[[str], None]) -> None:
         listen = self.config.listen
@@ -339,32 +322,9 @@ class Appliance:
     # -- what the admin port asks -----------------------------------------------------------
 
     async def reload(self, force: bool) -> dict[str, object]:
-        """Switch to the mapping files as they are now; sessions and streams go on.
-
-        Raises ConfigError, SinkUnavailable or OrderWouldBreak, and then nothing has changed.
-        """
         if self._starting:
             raise SinkUnavailable(f"not yet: {self._starting}")
-        async with self._reloading:
-            mappings = await asyncio.to_thread(self._load_mappings)
-            make = partial(
-                ensure_topics, self._settings, self._own, self.config.shards, mappings.topics()
-            )
-            facts = await asyncio.to_thread(make)
-            catalogue = Catalogue.of(self.id, mappings, facts, self._reserved)
-            streams = (key for pump in self._pumps for key, _ in pump.shard.streams.items())
-            breaks = order_breaks(self._catalogue, catalogue, streams)
-            if breaks and not force:
-                raise OrderWouldBreak(breaks)
-            for pump in self._pumps:
-                pump.shard.use(catalogue)
-            assert self._topic_maker is not None
-            self._topic_maker.catalogue = self._catalogue = catalogue
-            before, self.mappings = self.mappings.by_name(), mappings
-        after = mappings.by_name()
-        changed = sorted(q for q in before.keys() | after.keys() if before.get(q) != after.get(q))
-        _log.warning("mappings were read again; changed: %s", ", ".join(changed) or "nothing")
-        return {"applied": changed, "unchanged": sum(q not in changed for q in after)}
+        return await self._queues.reload([pump.shard for pump in self._pumps], force=force)
 
     def ready(self) -> tuple[bool, list[str]]:
         reasons = [self._starting] if self._starting else self._intake.complaints()

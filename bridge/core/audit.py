@@ -94,5 +94,7 @@ def _json(part: Sequence[AuditEntry]) -> bytes:
 
 
 def _readable(entry: AuditEntry) -> AuditEntry:
-    label, dest = (t.encode("utf-8", "replace").decode() for t in (entry.label, entry.dest))
-    return msgspec.structs.replace(entry, label=label, dest=dest)
+    label, dest, queue = (
+        text.encode("utf-8", "replace").decode() for text in (entry.label, entry.dest, entry.queue)
+    )
+    return msgspec.structs.replace(entry, label=label, dest=dest, queue=queue)

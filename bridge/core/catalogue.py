@@ -45,6 +45,7 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     access: AccessList | None = None  # None: everybody may send
     journal: str = ""  # topic of the target journal
     journal_partitions: int = 1
+    journal_bytes: int = 0xFFFFFFFF  # its topic takes the same records
     any_kind: bool = False  # takes transactional and plain messages, whatever the mapping says
     reserved: str = ""  # no message may name a topic that begins so
 
@@ -126,6 +127,11 @@ class Catalogue:
         queues = [_queue(mapping, limits) for mapping in mappings.queues]
         return cls(local, queues, defaults=mappings.defaults, limits=limits, reserved=reserved)
 
+    def remember(self, other: Self) -> None:
+        """The names that another catalogue has seen: their numbers lead to their queues here."""
+        for path in other._made:
+            self._by_path(path)
+
     def is_local(self, queue_manager: Guid) -> bool:
         """Zero is local: direct names carry no GUID (CONFLICT-3)."""
         return queue_manager in (NULL_GUID, self.local)
@@ -139,7 +145,9 @@ class Catalogue:
         limits = self._limits.get(queue.topic_of(message.label, message.source))
         if queue.journal and queue.journal_partitions == UNKNOWN:
             return None
-        return limits if limits and limits.partitions != UNKNOWN else None
+        if limits is None or limits.partitions == UNKNOWN:
+            return None
+        return TopicLimits(limits.partitions, min(limits.max_bytes, queue.journal_bytes))
 
     def unknown_topics(self, queue: Queue, message: Message) -> Iterator[str]:
         """Topics of the message that nobody has looked at."""
@@ -229,15 +237,19 @@ class Catalogue:
         known = TopicLimits(model.partitions, model.max_bytes) if model.topic else _UNSEEN
         limits = self._limits.get(topic, known)
         journal = _apart(mapping.journal_for(path), model.reserved)
-        known = TopicLimits(model.journal_partitions) if journal == model.journal else _UNSEEN
+        known = _UNSEEN
+        if journal == model.journal:
+            known = TopicLimits(model.journal_partitions, model.journal_bytes)
+        kept = self._limits.get(journal, known)
         return msgspec.structs.replace(
             model,
             name=path,
             topic=topic,
             partitions=limits.partitions,
-            max_bytes=limits.max_bytes,
+            max_bytes=min(limits.max_bytes, kept.max_bytes) if journal else limits.max_bytes,
             journal=journal,
-            journal_partitions=self._limits.get(journal, known).partitions,
+            journal_partitions=kept.partitions,
+            journal_bytes=kept.max_bytes if journal else 0xFFFFFFFF,
         )
 
 
@@ -254,6 +266,7 @@ def _queue(mapping: QueueMapping, limits: Mapping[str, TopicLimits]) -> Queue:
         access=None if mapping.allow is None else AccessList(mapping.allow),
         journal=journal,
         journal_partitions=kept.partitions,
+        journal_bytes=kept.max_bytes if journal in limits else 0xFFFFFFFF,
     )
 
 

@@ -22,7 +22,9 @@ Mark = int | str
 def mark_of(message: Message) -> Mark:
     """What tells a plain message from all others of its source. QB-70"""
     if message.destination_multi:
-        return f"{message.ordinal}@{message.destination}"
+        # Half a surrogate pair is legal in a name, not in JSON.
+        destination = message.destination.encode("utf-8", "backslashreplace").decode()
+        return f"{message.ordinal}@{destination}"
     return message.ordinal
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from bridge.core.catalogue import Catalogue, Queue
+from bridge.core.mapping_rules import Mappings
 from bridge.core.streams import StreamKey
 from bridge.model.errors import BridgeError
 
@@ -68,3 +69,12 @@ def _place(queue: Queue) -> str:
 def _order(queue: Queue) -> str:
     mapping = queue.mapping
     return "stream" if mapping.order == "stream" else f"key ({mapping.key})"
+
+
+def changes(old: Mappings, new: Mappings) -> tuple[list[str], int]:
+    """The queues whose mapping is new, gone or another, and how many stayed as they are."""
+    before, after = old.by_name(), new.by_name()
+    changed = sorted(q for q in before.keys() | after.keys() if before.get(q) != after.get(q))
+    if old.defaults != new.defaults:
+        changed.append("defaults")
+    return changed, sum(queue not in changed for queue in after)

@@ -317,7 +317,7 @@ def _reject_record(message: Message, queue: Queue | None, reason: Refusal) -> Re
     name = MessageClass(reason.message_class).name
     headers = headers_of(message)
     headers |= {
-        "msmq.queue": queue.name.encode() if queue else b"",
+        "msmq.queue": queue.name.encode("utf-8", "surrogatepass") if queue else b"",
         "msmq.outcome": b"%d" % reason.message_class,
         "__connect.errors.topic": queue.topic.encode() if queue else b"",
         "__connect.errors.connector.name": b"msmq-bridge",

@@ -202,7 +202,7 @@ class Driver:
             self._push(index)
             self._turn = turn + 1
         if self._turn >= turns:
-            return SILENCE_S
+            return SILENCE_S if self._left else 0.0
         return max(0.0, pace.started + self._turn * pace.burst / pace.rate - time.monotonic())
 
     def _serve(self, key: selectors.SelectorKey, now: float) -> None:

@@ -53,6 +53,11 @@ def is_fenced(error: KafkaException) -> bool:
     return error.args[0].code() in _FENCED
 
 
+def is_too_large(error: KafkaException) -> bool:
+    """A batch, if not a record: `max.message.bytes` of a topic counts for whole batches."""
+    return bool(error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE)
+
+
 def unavailable(doing: str, error: Exception) -> SinkUnavailable:
     reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)
     return SinkUnavailable(f"Kafka: {doing}: {reason}")

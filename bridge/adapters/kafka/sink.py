@@ -18,6 +18,7 @@ from bridge.adapters.kafka.client import (
     CALL_TIMEOUT_S,
     Settings,
     is_fenced,
+    is_too_large,
     producer,
     unavailable,
 )
@@ -43,6 +44,7 @@ class KafkaShardSink:
         self._me = str(uuid.uuid4()).encode()
         self._claimed = False
         self._fenced = False
+        self._single = False  # one record per batch: a topic takes less than a batch may have
         self._closed = False
         self._producer: Producer | None = None
         # Every blocking call of this shard runs here, one after the other.
@@ -77,7 +79,8 @@ class KafkaShardSink:
         try:
             if self._fenced:  # ask first: a new owner must not be fenced in turn
                 self._stop_if_replaced(self._read_state())
-            self._producer = producer(self._settings, self._transactional_id)
+            alone = {"batch.num.messages": 1} if self._single else {}
+            self._producer = producer({**self._settings, **alone}, self._transactional_id)
             self._producer.init_transactions(CALL_TIMEOUT_S)
             snapshot = Snapshot(self._read_state(), self._read_seen())
             # Also when we were only cut off: another owner's unit numbers are not ours.
@@ -126,8 +129,9 @@ class KafkaShardSink:
             produce(own.audit, entries, None, shard)
 
     def _failed(self, doing: str, error: Exception) -> SinkUnavailable:
-        if isinstance(error, KafkaException) and is_fenced(error):
-            self._fenced = True  # until it is known who holds the shard
+        if isinstance(error, KafkaException):
+            self._fenced = self._fenced or is_fenced(error)  # until it is known who holds the shard
+            self._single = self._single or is_too_large(error)
         self._discard()
         return unavailable(f"shard {self._shard}: {doing}", error)
 

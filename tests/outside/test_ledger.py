@@ -1,11 +1,10 @@
-"""The soak's judge finds what is planted, and nothing in a topic that is right."""
+"""The ledger finds what is planted, and nothing in a topic that is right."""
 
 import random
 from dataclasses import replace
 from uuid import UUID
 
 from tests.outside.ledger import ORDERS, PLAIN, Entry, Load, digest_of, faults
-from tests.soak import schedule
 
 SENT = [
     Entry(identity=b"source\\%d" % number, digest=digest_of(b"%d" % number), owed=number % 3 > 0)
@@ -55,8 +54,3 @@ def test_a_load_owes_what_is_recoverable_and_acked() -> None:
     assert [entry.owed for entry in load.sent(ORDERS)] == [True] * 3
     kept = [message for message in messages if message.tx and message.tx.number == 3]
     assert [entry.owed for entry in load.sent(ORDERS, kept)] == [True, True, False]
-
-
-def test_the_schedule_is_the_seeds() -> None:
-    assert schedule(random.Random(5)) == schedule(random.Random(5))
-    assert schedule(random.Random(5)) != schedule(random.Random(6))

@@ -1,0 +1,60 @@
+"""The schedule is the seed's, and a block of it has everything."""
+
+from itertools import islice
+from uuid import UUID
+
+from tests.chaos.faults import ACTIONS
+from tests.chaos.launcher import POINTS, Control, is_ack
+from tests.chaos.schedule import FARTHEST_AHEAD_S, Step, steps
+from tests.outside.rawmsmq import SessionHeader, cp_request, ec_request, session_ack
+
+BLOCK = 22
+
+
+def first(seed: int, count: int = BLOCK) -> list[Step]:
+    return list(islice(steps(seed), count))
+
+
+def test_the_schedule_is_the_seeds() -> None:
+    assert first(5, 200) == first(5, 200)
+    assert first(5) != first(6)
+
+
+def test_a_block_has_every_fault_and_every_crash_point() -> None:
+    block = first(1)
+    assert {step.action for step in block} == set(ACTIONS)
+    assert {step.point for step in block if step.point} == set(POINTS)
+    assert {step.action for step in first(1, 2 * BLOCK)[BLOCK:]} == set(ACTIONS)
+
+
+def test_a_hundred_kills_of_the_bridge_and_twenty_of_the_broker_in_ten_blocks() -> None:
+    many = first(3, 10 * BLOCK)
+    assert sum("bridge" in step.action and "kill" in step.action for step in many) >= 100
+    assert sum("kill broker" in step.action or "both" in step.action for step in many) >= 20
+
+
+def test_no_clock_is_farther_ahead_than_kafka_takes() -> None:
+    assert all(step.seconds <= FARTHEST_AHEAD_S for step in first(2, 500))
+
+
+def test_a_step_tells_what_it_does() -> None:
+    step = Step(action="kill bridge", gap=0, point="after-ack", count=3, flag=True)
+    assert str(step) == "kill bridge, at after-ack #3, on empty data"
+    assert str(Step(action="freeze broker", gap=0, seconds=1.5)) == "freeze broker, +1.50 s"
+
+
+def test_a_crash_point_is_reached_at_its_count() -> None:
+    control = Control()
+    assert not control.reach("after-commit")
+    control.obey(["arm", "after-commit", "2", "17"])
+    assert not control.reach("before-begin")
+    assert [control.reach("after-commit") for _ in range(3)] == [False, True, False]
+    control.obey(["clock", "-3.5"])
+    assert control.ahead_s == -3.5
+
+
+def test_what_is_an_ack() -> None:
+    assert is_ack(session_ack(SessionHeader(ack=1)))
+    assert not is_ack(cp_request())
+    assert not is_ack(ec_request(UUID(int=1)))
+    assert not is_ack(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n")
