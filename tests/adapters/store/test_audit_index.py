@@ -1,5 +1,6 @@
 """Where verdicts are: a view that may be lost, asked from several threads. Design D6"""
 
+import sqlite3
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -148,3 +149,34 @@ def test_several_threads_at_once(index: AuditIndex) -> None:
         thread.join(60)
     assert faults == []
     assert index.positions() == dict.fromkeys(range(4), 50)
+
+
+def test_a_sender_takes_one_row_of_a_record(file: Path, index: AuditIndex) -> None:
+    index.add([(Place(0, 0), record(*(plain(n) for n in range(100, 400))))])
+    with sqlite3.connect(file) as db:
+        assert db.execute("select count(*) from span").fetchone() == (1,)
+        assert db.execute("select count(*) from mark").fetchone() == (0,)
+    assert index.find(ID, name(100), 9) == index.find(ID, name(399), 9) == [Place(0, 0)]
+    assert index.find(ID, name(99), 9) == index.find(ID, name(400), 9) == []
+
+
+def test_an_id_that_is_no_number_is_found_too(index: AuditIndex) -> None:
+    odd = ["uuid:1@host", f"{SENDER}\\", f"{SENDER}\\{'9' * 40}", f"{SENDER}\\-1"]
+    entries = [{"id": one} for one in odd]
+    index.add([(Place(0, 3), msgspec.json.encode(entries))])
+    for one in odd:
+        assert index.find(ID, one, 9) == [Place(0, 3)]
+
+
+def test_a_file_with_other_tables_is_built_anew(file: Path) -> None:
+    file.parent.mkdir()
+    with sqlite3.connect(file) as db:
+        db.execute("create table position (partition integer primary key, next integer)")
+        db.execute("insert into position values (0, 77)")
+    made = AuditIndex(file)
+    assert made.positions() == {}
+    fill(made, 4)
+    made.close()
+    again = AuditIndex(file)
+    assert again.positions() == {0: 5}
+    again.close()
