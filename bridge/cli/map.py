@@ -27,7 +27,7 @@ from bridge.adapters.mapping_files import (
 from bridge.adapters.mapping_schema import mapping_schema
 from bridge.adapters.yaml_structs import Gathering
 from bridge.cli import map_plan, map_test
-from bridge.cli.options import ConfigOption
+from bridge.cli.options import ConfigOption, MappingsOption
 from bridge.cli.output import Output, OutputOption, show
 from bridge.core.mapping_rules import QueueMapping, QueuePath
 from bridge.model.errors import ConfigError
@@ -36,10 +36,6 @@ FAILED: Final = 1
 OTHERS: Final = "(any other)"
 
 app = typer.Typer(help="See, check and change which queues become which topics.")
-MappingsOption = Annotated[
-    Path | None,
-    typer.Option("--mappings", "-m", help="A mapping file or folder, instead of --config's."),
-]
 
 
 def register(whole: typer.Typer) -> None:

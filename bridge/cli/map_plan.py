@@ -17,7 +17,7 @@ from rich.console import Console
 from bridge.adapters.config_files import load_config, read_token
 from bridge.adapters.mapping_files import load_mappings
 from bridge.adapters.runtime import RUNTIME_FILE, find_admin_url
-from bridge.cli.options import ConfigOption
+from bridge.cli.options import ConfigOption, MappingsOption
 from bridge.cli.output import Output, OutputOption, console, show
 from bridge.cli.plan_text import applied, described, print_outcomes, print_plan
 from bridge.config import Config
@@ -32,10 +32,6 @@ CHANGES: Final = 2
 RELOAD_TIMEOUT_S: Final = 60.0
 MAX_ANSWER: Final = 16 * 1024 * 1024
 
-MappingsOption = Annotated[
-    Path | None,
-    typer.Option("--mappings", "-m", help="A mapping file or folder, instead of --config's."),
-]
 PartitionsOption = Annotated[
     int | None,
     typer.Option(

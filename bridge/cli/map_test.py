@@ -22,7 +22,7 @@ from bridge.adapters.mapping_tests import (
 )
 from bridge.adapters.samples import Sample, first_samples
 from bridge.adapters.yaml_structs import Gathering
-from bridge.cli.options import ConfigOption
+from bridge.cli.options import ConfigOption, MappingsOption
 from bridge.cli.output import Output, OutputOption, cell, console, plain, show, table
 from bridge.core.admission import Policy
 from bridge.core.mapping_rules import Mappings
@@ -34,11 +34,6 @@ from bridge.model.guid import Guid
 FAILED: Final = 1
 CUT: Final = 400  # characters of a value in a table
 _DEFAULT: Final = Assumed()
-
-MappingsOption = Annotated[
-    Path | None,
-    typer.Option("--mappings", "-m", help="A mapping file or folder, instead of --config's."),
-]
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):

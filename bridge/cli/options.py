@@ -11,3 +11,7 @@ ConfigOption = Annotated[
     Path | None,
     typer.Option("--config", "-c", help="The appliance's bridge.yaml; without it the defaults."),
 ]
+MappingsOption = Annotated[
+    Path | None,
+    typer.Option("--mappings", "-m", help="A mapping file or folder, instead of --config's."),
+]

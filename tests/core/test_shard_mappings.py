@@ -351,3 +351,11 @@ def test_any_name_and_label_get_a_verdict(
     assert {v.outcome for v in verdicts} <= {"accepted", "rejected"}
     assert len(unit.records) + len(unit.rejects) == 2
     assert len(msgspec.json.decode(unit.audit[0])) == 2
+
+
+def test_headers_that_the_mapping_adds_are_counted() -> None:
+    rules = HeaderRules(add={f"env-{n}": "x" * 1000 for n in range(4)})
+    one, _ = shard(to_plain(headers=rules), p=TopicLimits(4, 4000))
+    (verdict,), unit = decide(one, plain(1, wire=b"w" * 10))
+    assert verdict.reason == "larger-than-the-topic-takes"
+    assert unit.records == []
