@@ -20,6 +20,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
+from msgspec.structs import replace
+
 from bridge.adapters.telemetry import Telemetry
 from bridge.core.ports import Claim, OutboxEntry, ShardSink, Snapshot, Unit
 from bridge.core.shard import Shard, committed_unit, shard_of
@@ -148,6 +150,7 @@ class ShardPump:
             self._settle()
         self._waiting.extendleft(reversed(self._flying + self._filling))
         self._filling = []
+        self._set_right()
         self._puts = self._flying_puts | self._puts
         self._forgotten = self._flying_forgotten + self._forgotten
         self._flying, self._flying_puts, self._flying_forgotten = [], {}, []
@@ -165,6 +168,15 @@ class ShardPump:
         self.on_change()
         self.on_acks(waiting, self)
         return snapshot
+
+    def _set_right(self) -> None:
+        """What came while our clock was ahead: no broker takes a time that is far in the future."""
+        now_ms = int(time.time() * 1000)
+        for submission in self._waiting:
+            if any(message.arrived_ms > now_ms for message in submission.messages):
+                submission.messages = [
+                    replace(m, arrived_ms=min(m.arrived_ms, now_ms)) for m in submission.messages
+                ]
 
     async def run(self) -> None:
         """Forever: commit what has come; after a failure open anew and go on."""

@@ -1,6 +1,7 @@
 """Verdicts after the commit, exactly once, whatever Kafka does: design D1, D3; DM-15, DM-37."""
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -18,7 +19,7 @@ from bridge.core.ports import Snapshot, Unit
 from bridge.core.shard import shard_of
 from bridge.model.errors import SinkUnavailable
 from bridge.model.guid import Guid
-from bridge.model.message import Message
+from bridge.model.message import INFINITE, Message
 from bridge.model.verdict import Cursor, Outcome, Verdict
 from tests.core.messages import OTHER, SENDER, SEQUENCE, plain, shard, step
 
@@ -282,6 +283,27 @@ def test_what_comes_before_the_first_open_waits() -> None:
     world = asyncio.run(asyncio.wait_for(run(), 30))
     assert world.outcomes == [["accepted"]]
     assert world.values == [b"step 1"]
+
+
+def test_a_time_from_a_clock_that_was_ahead_is_set_right() -> None:
+    """Kafka refuses it, again and again: message.timestamp.after.max.ms is an hour."""
+    ahead_ms = int((time.time() + 7200) * 1000)
+
+    async def run() -> World:
+        world = World(["closed"])
+        world.submit(
+            step(1, arrived_ms=ahead_ms, time_to_reach_queue=INFINITE),
+            step(2, arrived_ms=5, time_to_reach_queue=INFINITE),
+        )
+        world.run()
+        await world.drain()
+        await world.stop()
+        return world
+
+    world = asyncio.run(asyncio.wait_for(run(), 30))
+    first, second = (record.timestamp_ms for record in world.log.records)
+    assert first < ahead_ms - 3600 * 1000
+    assert second == 5
 
 
 def test_a_sink_that_was_fenced_is_opened_anew() -> None:

@@ -200,15 +200,13 @@ class World:
         since = await self._kill_broker()
         await asyncio.sleep(step.seconds)
         await self._end_bridge("broker dead")
-        await self._start_broker(since)
-        await self._start_bridge()
+        await asyncio.gather(self._start_broker(since), self._start_bridge())
 
     async def kill_both(self, step: Step) -> None:
         bridge = asyncio.create_task(self._end_bridge("with its broker"))
         since = await self._kill_broker()
         await bridge
-        await self._start_broker(since)
-        await self._start_bridge(empty=step.flag)
+        await asyncio.gather(self._start_broker(since), self._start_bridge(empty=step.flag))
 
     async def _freeze(self) -> float:
         """When it is seen to stand still."""

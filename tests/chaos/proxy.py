@@ -126,6 +126,8 @@ class Link:
         if cut:
             data = data[: rng.randrange(1, len(data))]
         for piece in self._pieces(data):
+            if writer.transport.is_closing():
+                return False
             writer.write(piece)
             await writer.drain()
         self._passed += len(data) if upwards else 0

@@ -12,7 +12,7 @@ from typing import Final
 
 from tests.chaos.launcher import POINTS
 
-RANDOM_KILLS: Final = 3  # in a block, beside one for each named point
+RANDOM_KILLS: Final = 4  # in a block, beside one for each named point
 # Kafka refuses records that are more than an hour ahead (message.timestamp.after.max.ms).
 FARTHEST_AHEAD_S: Final = 3_300.0
 FARTHEST_BACK_S: Final = 3 * 86_400.0
@@ -79,7 +79,7 @@ def _broker_steps(rng: random.Random) -> list[Step]:
 
 def _freeze(rng: random.Random) -> float:
     """Now and then longer than the bridge waits for a commit: what became of it nobody knows."""
-    return rng.uniform(21, 24) if rng.random() < 0.15 else rng.uniform(0.5, 4.0)
+    return rng.uniform(21, 24) if rng.random() < 0.08 else rng.uniform(0.5, 4.0)
 
 
 def _network_steps(rng: random.Random) -> list[Step]:

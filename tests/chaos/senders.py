@@ -202,8 +202,7 @@ class Sender:
         elif isinstance(packet, Received):
             self.out.on_user(packet, now)
             self._progress = now
-            assert self._writer is not None
-            self._writer.write(session_ack(self.out.header()))
+            self._write(session_ack(self.out.header()))
         else:
             raise ViolationError(f"unexpected {packet}")
 
@@ -214,9 +213,13 @@ class Sender:
         now = time.monotonic()
         if now - self._progress > RESEND_S and self.out.unordered:
             self._progress = now
-            writer.write(self.out.resend_unordered(now))
+            self._write(self.out.resend_unordered(now))
         if data := self.out.burst(now):
-            writer.write(data)
+            self._write(data)
+
+    def _write(self, data: bytes) -> None:
+        if self._writer is not None and not self._writer.transport.is_closing():
+            self._writer.write(data)
 
 
 class Fleet:

@@ -8,7 +8,7 @@ from tests.chaos.launcher import POINTS, Control, is_ack
 from tests.chaos.schedule import FARTHEST_AHEAD_S, Step, steps
 from tests.outside.rawmsmq import SessionHeader, cp_request, ec_request, session_ack
 
-BLOCK = 22
+BLOCK = 23
 
 
 def first(seed: int, count: int = BLOCK) -> list[Step]:

@@ -25,6 +25,6 @@ STEPS = [
 
 
 def test_nothing_is_wrong_after_some_of_everything(broker: EmbeddedKafka, tmp_path: Path) -> None:
-    settings = Settings(seed=1801, seconds=28, senders=8, rate=120)
+    settings = Settings(seed=1801, seconds=22, senders=8, rate=120)
     verdict = asyncio.run(run(broker, tmp_path, STEPS, settings))
     assert verdict.passed, "\n".join(verdict.lines())

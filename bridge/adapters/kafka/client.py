@@ -59,7 +59,11 @@ def is_too_large(error: KafkaException) -> bool:
 
 
 def unavailable(doing: str, error: Exception) -> SinkUnavailable:
-    reason = error.args[0].str() if isinstance(error, KafkaException) else str(error)
+    if not isinstance(error, KafkaException):
+        return SinkUnavailable(f"Kafka: {doing}: {error}")
+    reason = error.args[0].str()
+    if error.args[0].code() == KafkaError.INVALID_TIMESTAMP:
+        reason += " (our clock, or a broker's, is wrong: message.timestamp.after.max.ms)"
     return SinkUnavailable(f"Kafka: {doing}: {reason}")
 
 
