@@ -41,8 +41,10 @@ lint: setup
 unit: setup
 	$(BIN)/python -m pytest -m "not kafka"
 
+# Most tests wait for something: a broker that starts, a timer of the protocol. A file stays together.
+WORKERS ?= 3
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 bench: setup
 	$(BIN)/python -m tests.bench --only "$(ONLY)" --json data/bench.json --chart data/bench.svg

@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from bridge.adapters.config_files import load_config
+from bridge.adapters.net.files import raise_file_limit
 from bridge.adapters.telemetry import setup_logging
 from bridge.app import Appliance
 from bridge.cli.live import LivePicture
@@ -49,6 +50,7 @@ def serve(
     Example: msmq-bridge serve --config bridge.yaml
     """
     setup_logging(log_level or (LogLevel.WARNING if live else LogLevel.INFO))
+    raise_file_limit()
     asyncio.run(_serve(Appliance(load_config(config)), live=live))
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 from collections.abc import Sequence
 from typing import Final
 
 from bridge.adapters.courier import Courier
 from bridge.adapters.intake import Intake
 from bridge.adapters.net.connection import Connection
+from bridge.adapters.net.files import most_connections
 from bridge.adapters.net.ports import cannot_listen
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import Address
@@ -21,6 +24,10 @@ from bridge.protocol.events import Instant
 
 _log = logging.getLogger(__name__)
 CONNECT_S: Final = 10.0
+BACKLOG: Final = 1024  # connections that the kernel keeps for us
+ACCEPTS: Final = 16  # of them at a time, so that few are open before they are counted
+HELD: Final = 256 << 20  # bytes of large packets that have not come to their end
+STRANGERS: Final = 10_000  # connections whose handshake is not done; each takes about 6 KB
 
 
 class BinaryServer:
@@ -38,6 +45,9 @@ class BinaryServer:
         self._telemetry = telemetry
         self._settings = settings or SessionSettings()
         self.connections: set[Connection] = set()
+        self._strangers: dict[Connection, None] = {}  # not open yet, in the order they came
+        self._holders: dict[Connection, int] = {}  # of large unfinished packets, in this order
+        self._held = 0
         self._senders: dict[Guid, dict[Connection, str]] = {}  # open sessions and their addresses
         self.courier: Courier | None = None
         self._server: asyncio.Server | None = None
@@ -50,10 +60,13 @@ class BinaryServer:
                 lambda: Connection(self._accept, self._intake, self._telemetry, self),
                 host,
                 port,
-                backlog=1024,
+                backlog=ACCEPTS,
             )
         except OSError as error:
             raise cannot_listen(host, port, "listen.binary", error) from error
+        for listener in self._server.sockets:  # asyncio has one number for both
+            with socket.socket(fileno=os.dup(listener.fileno())) as same:
+                same.listen(BACKLOG)
         bound = self._server.sockets[0].getsockname()
         return str(Address(bound[0], bound[1]))
 
@@ -97,8 +110,19 @@ class BinaryServer:
 
     def made(self, connection: Connection) -> None:
         self.connections.add(connection)
+        if not connection.initiated:
+            self._strangers[connection] = None
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Who says nothing makes room for who comes; if there is nobody else, who comes goes."""
+        if len(self._strangers) > STRANGERS or len(self.connections) > most_connections():
+            oldest = next(iter(self._strangers))
+            del self._strangers[oldest]
+            oldest.hang_up("crowded")
 
     def opened(self, connection: Connection) -> None:
+        self._strangers.pop(connection, None)
         session = connection.session
         if not connection.initiated:
             sessions = self._senders.setdefault(session.remote, {})
@@ -122,8 +146,20 @@ class BinaryServer:
         if self.courier is not None:
             self.courier.delivered(connection, tokens)
 
+    def holds(self, connection: Connection, more: int) -> None:
+        """Who has been at it longest is probably not going to finish."""
+        self._held += more
+        left = self._holders.get(connection, 0) + more
+        if left:
+            self._holders[connection] = left
+        else:
+            del self._holders[connection]
+        if self._held > HELD and more > 0:
+            next(iter(self._holders)).hang_up("unfinished")
+
     def lost(self, connection: Connection) -> None:
         self.connections.discard(connection)
+        self._strangers.pop(connection, None)
         remote = connection.session.remote
         if sessions := self._senders.get(remote):
             sessions.pop(connection, None)

@@ -35,6 +35,7 @@ from bridge.protocol.events import (
 from bridge.wire.binary.packet import UserMessage
 
 _log = logging.getLogger(__name__)
+LARGE: Final = 64 * 1024  # what the end of every read may leave
 LINGER_S: Final = 5.0  # for a peer to read our last words
 
 
@@ -45,6 +46,7 @@ class Owner(Protocol):
     def opened(self, connection: Connection) -> None: ...
     def heard(self, connection: Connection) -> None: ...
     def delivered(self, connection: Connection, tokens: Sequence[int]) -> None: ...
+    def holds(self, connection: Connection, more: int) -> None: ...
     def lost(self, connection: Connection) -> None: ...
 
 
@@ -72,6 +74,7 @@ class Connection(asyncio.BufferedProtocol):
         self._wakeup: float | None = None
         self._peer_is_slow = False
         self._was_heard = False  # it has sent a message
+        self._held = 0  # bytes of a large packet whose end has not come
         self.session: Session
 
     # -- asyncio.BufferedProtocol -----------------------------------------------------------
@@ -95,9 +98,13 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._telemetry.bytes_received(nbytes)
         self._apply(BytesReceived(bytes(_BUFFER[:nbytes])))
+        held = self.session.unfinished
+        if held > LARGE or self._held:
+            self._hold(held)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - a reset hangs up too
         self._apply(PeerClosed())
+        self._hold(0)
         self._owner.lost(self)
         if self._timer is not None:
             self._timer.cancel()
@@ -130,6 +137,12 @@ class Connection(asyncio.BufferedProtocol):
         return self.dialed is not None
 
     # -- events and commands ----------------------------------------------------------------
+
+    def _hold(self, held: int) -> None:
+        held = held if held > LARGE else 0
+        more, self._held = held - self._held, held
+        if more:
+            self._owner.holds(self, more)
 
     def _throttle(self) -> None:
         if self._peer_is_slow or self._intake.jammed:

@@ -176,6 +176,11 @@ class Session:
         """ConnectionParameters may say 0, but who waits for a window of 0 waits for ever."""
         return max(1, min(self._settings.window, self._peer_window))
 
+    @property
+    def unfinished(self) -> int:
+        """Bytes that wait for the rest of their packet."""
+        return self._packets.unfinished
+
     def close(self, reason: str) -> list[Command]:
         """End it for a reason of the owner's."""
         self._close(reason)

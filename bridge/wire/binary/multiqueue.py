@@ -29,6 +29,8 @@ _ADMIN_ID: Final = 0x00C8
 _RESPONSE_ID: Final = 0x012C
 _SIGNATURE_ID: Final = 0x015E
 _SMALLEST_ELEMENT: Final = 4  # a type and the NUL of an empty direct name
+# The specs have no limit; a packet of 4 MiB holds a million, and they take two seconds to read.
+_MAX_ELEMENTS: Final = 8192
 _SECTION: Final = "MS-MQMQ 2.2.20.1"
 
 
@@ -97,7 +99,7 @@ def _read_address(
         raise WireError("MQFAddressHeader.HeaderID", hex(found), f"{_SECTION}: {identifier:#06x}")
     if size < _ADDRESS.size or align4(size) > end - start:
         raise WireError("MQFAddressHeader.HeaderSize", size, _SECTION)
-    if count > (size - _ADDRESS.size) // _SMALLEST_ELEMENT:
+    if count > min(_MAX_ELEMENTS, (size - _ADDRESS.size) // _SMALLEST_ELEMENT):
         raise WireError("MQFAddressHeader.ElementCount", count, _SECTION)
     elements = []
     offset, stop = start + _ADDRESS.size, start + size

@@ -254,6 +254,11 @@ class PacketReader:
         self._needed = _BASE_SIZE  # bytes before the next packet can be looked at
         self._fault: WireError | None = None
 
+    @property
+    def unfinished(self) -> int:
+        """Bytes that wait for the rest of their packet."""
+        return len(self._pending)
+
     def feed(self, data: bytes) -> Iterator[Packet]:
         """All packets that `data` completes; to be run to its end."""
         return cast(Iterator[Packet], self._cut(data, None, 0))
