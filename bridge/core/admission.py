@@ -94,3 +94,9 @@ def is_over_quota(message: Message, queue: Queue) -> bool:
     """Row 13. A forward queue holds nothing, so its quota bounds one message (design 3.3)."""
     quota = queue.mapping.quota_kb
     return quota is not None and size_on_wire(message) > quota * 1024
+
+
+def fits_journal(message: Message, queue: Queue) -> bool:
+    """DM-30: over quota the copy is lost and the message is not; it bounds one, as row 13."""
+    quota = queue.mapping.journal_quota_kb
+    return quota is None or size_on_wire(message) <= quota * 1024

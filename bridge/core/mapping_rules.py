@@ -84,7 +84,8 @@ class QueueSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     quota_kb: Kilobytes | None = None
     """What the queue may hold; absent = no limit. A forward queue: the size of one message."""
     journal_quota_kb: Kilobytes | None = None
-    """What its journal may hold; absent = no limit."""
+    """What its journal may hold; absent = no limit. A forward queue: the size of one message, and
+    of a larger one there is no copy."""
     oversize: Literal["reject", "chunk", "claim-check"] = "reject"
     """A body that is larger than the topic takes: refused, cut into several records, or kept
     outside Kafka with a record that says where."""

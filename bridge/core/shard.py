@@ -23,6 +23,7 @@ from bridge.core.admission import (
     Policy,
     Refusal,
     expiry,
+    fits_journal,
     foreign,
     is_over_machine_quota,
     is_over_quota,
@@ -225,7 +226,7 @@ class Shard:
             if not made:
                 return self._refuse(message, queue, TOO_LARGE, cursor)
         self._records += made
-        if queue.journal:
+        if queue.journal and fits_journal(message, queue):
             self._records += [_journal_record(r, queue) for r in made]
         verdict = ACCEPTED if cursor is None else Verdict(Outcome.ACCEPTED, 0, "", cursor)
         tx = message.transaction

@@ -359,3 +359,13 @@ def test_headers_that_the_mapping_adds_are_counted() -> None:
     (verdict,), unit = decide(one, plain(1, wire=b"w" * 10))
     assert verdict.reason == "larger-than-the-topic-takes"
     assert unit.records == []
+
+
+def test_over_the_journal_quota_the_copy_is_lost_and_the_message_is_not() -> None:  # DM-30
+    mapping = to_plain(journal=JournalTopic("j"), journal_quota_kb=1)
+    one, _ = shard(mapping, p=TopicLimits(4, LARGE), j=TopicLimits(1, LARGE))
+    exact = plain(1, body=b"x" * 1000, wire=b"w" * 24)
+    over = plain(2, body=b"x" * 1000, wire=b"w" * 25)
+    verdicts, unit = decide(one, exact, over)
+    assert [v.reason for v in verdicts] == ["", ""]
+    assert [r.topic for r in unit.records] == ["p", "j", "p"]
