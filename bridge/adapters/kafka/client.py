@@ -85,7 +85,7 @@ def producer(settings: Settings, transactional_id: str) -> Producer:
     """Transactional, so idempotent and acks=all; batches form by load, not by waiting."""
     return Producer(
         {
-            "linger.ms": 20,
+            "linger.ms": 0,
             "queue.buffering.max.messages": 500_000,
             "transaction.timeout.ms": 60_000,
             **_common(settings),
