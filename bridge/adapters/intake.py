@@ -18,6 +18,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from typing import Final
 
 from msgspec.structs import replace
@@ -41,6 +42,8 @@ HEARTBEAT_S: Final = 10.0
 RETRY_S: Final = (0.1, 0.5, 1.0, 2.0)
 
 _log = logging.getLogger(__name__)
+_topic = attrgetter("topic")
+_told = attrgetter("outcome", "message_class")
 
 
 class _Submission:
@@ -49,7 +52,7 @@ class _Submission:
     def __init__(self, messages: Sequence[Message], via: Guid, on_decided: OnDecided) -> None:
         self.messages, self.via, self.on_decided = messages, via, on_decided
         self.verdicts: Sequence[Verdict] = ()
-        self.size = sum(len(m.body) + len(m.wire) for m in messages)
+        self.size = sum([len(m.body) + len(m.wire) for m in messages])
 
 
 class ShardPump:
@@ -204,6 +207,10 @@ class ShardPump:
                 await asyncio.sleep(RETRY_S[min(failures, len(RETRY_S) - 1)])
                 failures += 1
 
+    @property
+    def is_loaded(self) -> bool:
+        return self.pending > MAX_PENDING or self.pending_bytes > MAX_PENDING_BYTES
+
     async def drain(self) -> None:
         """Until all that was submitted has its verdict."""
         await self._idle.wait()
@@ -244,7 +251,7 @@ class ShardPump:
         seconds = time.monotonic() - started
         self._telemetry.transaction(result, messages=messages, seconds=seconds)
         if result == "committed":
-            for topic, count in Counter(record.topic for record in unit.records).items():
+            for topic, count in Counter(map(_topic, unit.records)).items():
                 self._telemetry.records(topic, count)
 
     def _settle(self) -> None:
@@ -255,7 +262,7 @@ class ShardPump:
         for submission in flying:
             self.pending -= len(submission.messages)
             self.pending_bytes -= submission.size
-            told.update((v.outcome, v.message_class) for v in submission.verdicts)
+            told.update(map(_told, submission.verdicts))
             submission.on_decided(submission.verdicts)
         for (outcome, message_class), count in told.items():
             name = MessageClass(message_class).name if message_class else ""
@@ -281,7 +288,10 @@ class Intake:
         first = shard_of(messages[0].source, count)
         source = messages[0].source
         if all(m.source is source or shard_of(m.source, count) == first for m in messages):
-            pumps[first].submit(messages, on_decided, via)
+            pump = pumps[first]
+            pump.submit(messages, on_decided, via)
+            if pump.is_open and not pump.is_loaded:
+                return  # the commit looks again
         else:
             self._split(messages, via, on_decided)
         self.look()

@@ -6,7 +6,7 @@ peer (DM-8). Two spellings of one queue are two streams.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Final
 
@@ -44,30 +44,48 @@ def place(cursor: Cursor, tx: Transaction) -> Place:
 
 
 class Streams:
-    """The cursors of one shard. Changes are collected until a transaction takes them."""
+    """The cursors of one shard. Changes are collected until a transaction takes them.
+
+    What Kafka has of them is read when a message of the stream comes: a start over a hundred
+    thousand streams, most of them asleep, should not take long.
+    """
 
     def __init__(self) -> None:
         self._cursors: dict[StreamKey, Cursor] = {}
+        self._asleep: dict[str, bytes] = {}  # entries of the state topic, not looked at
         self._changed: set[StreamKey] = set()
 
     def __len__(self) -> int:
-        return len(self._cursors)
+        return len(self._cursors) + len(self._asleep)
 
     def get(self, key: StreamKey) -> Cursor:
-        return self._cursors.get(key, _START)
+        return self._cursors.get(key) or self._wake(key)
+
+    def _wake(self, key: StreamKey) -> Cursor:
+        value = self._asleep.pop(_entry_key(key), None)
+        if value is None:
+            return _START
+        cursor = self._cursors[key] = _decode(value)
+        return cursor
 
     def advance(self, key: StreamKey, cursor: Cursor) -> None:
         self._cursors[key] = cursor
         self._changed.add(key)
 
-    def items(self) -> Iterable[tuple[StreamKey, Cursor]]:
-        return self._cursors.items()
+    def items(self) -> Iterator[tuple[StreamKey, Cursor]]:
+        yield from self._cursors.items()
+        for text, value in self._asleep.items():
+            guid, _, destination = text.removeprefix(PREFIX).partition("/")
+            yield (Guid.parse(guid), destination), _decode(value)
 
     def take_changes(self) -> dict[str, bytes | None]:
         """The new cursors as entries of the state topic; only the last one of each stream."""
         changed, self._changed = self._changed, set()
-        return {f"{PREFIX}{key[0]}/{key[1]}": _encode(self._cursors[key]) for key in changed}
+        return {_entry_key(key): _encode(self._cursors[key]) for key in changed}
 
     def restore(self, key: str, value: bytes) -> None:
-        guid, _, destination = key.removeprefix(PREFIX).partition("/")
-        self._cursors[Guid.parse(guid), destination] = _decode(value)
+        self._asleep[key] = value
+
+
+def _entry_key(key: StreamKey) -> str:
+    return f"{PREFIX}{key[0]}/{key[1]}"

@@ -113,3 +113,24 @@ def test_a_cursor_survives_a_restart(source: Guid, name: str, sequence: int, num
         after.restore(key, value)
     assert dict(after.items()) == {(source, f"{name}/a/b"): Cursor(sequence, number)}
     assert after.take_changes() == {}  # what was read is not written again
+
+
+def test_a_stream_that_sleeps_counts_and_wakes_as_it_was() -> None:
+    """Entries are read when they are needed; nobody outside can tell."""
+    before = Streams()
+    keys = [(SENDER, f"DIRECT=OS:b\\q/{n}") for n in range(3)]
+    for number, key in enumerate(keys, 1):
+        before.advance(key, Cursor(7, number))
+    after = Streams()
+    for text, value in before.take_changes().items():
+        assert value is not None
+        after.restore(text, value)
+    assert len(after) == 3
+    assert dict(after.items()) == {key: Cursor(7, n) for n, key in enumerate(keys, 1)}
+    assert after.get(keys[1]) == Cursor(7, 2)
+    after.advance(keys[1], Cursor(7, 9))
+    assert len(after) == 3
+    assert dict(after.items())[keys[1]] == Cursor(7, 9)
+    assert list(after.take_changes()) == [f"stream/{SENDER}/DIRECT=OS:b\\q/1"]
+    assert after.get((SENDER, "DIRECT=OS:b\\unknown")) == Cursor()
+    assert len(after) == 3
