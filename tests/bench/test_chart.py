@@ -1,12 +1,9 @@
-import json
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from tests.bench.chart import WIDTH, bars, draw
 from tests.bench.sample import sample
 
 SVG = "{http://www.w3.org/2000/svg}"
-CHART = Path(__file__).with_name("chart.svg")
 
 
 def test_chart_is_well_formed_and_whole() -> None:
@@ -36,8 +33,3 @@ def test_light_and_dark() -> None:
 def test_chart_of_a_part() -> None:
     told = sample() | {"results": {}, "targets": []}
     ET.fromstring(draw(told))  # noqa: S314 - our own
-
-
-def test_the_chart_in_the_readme_is_made_from_the_figures_beside_it() -> None:
-    told = json.loads(CHART.with_name("figures.json").read_text(encoding="utf-8"))
-    assert draw(told) == CHART.read_text(encoding="utf-8")
