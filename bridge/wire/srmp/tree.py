@@ -1,0 +1,128 @@
+"""The XML of an envelope as a small tree with its namespaces resolved.
+
+An envelope comes from anybody. No DTD, so no entities and nothing to fetch; no processing
+instructions (SOAP 1.1 forbids both); bounded size, depth and number of nodes.
+
+Not lxml: libxml2 keeps every name it has ever read in a dictionary that lives as long as the
+thread, and a stranger chooses the names. expat forgets them with the parser, and what we need of
+a tree is thirty lines.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+from xml.parsers import expat
+
+from bridge.model.errors import WireError
+
+MAX_ENVELOPE: Final = 4 << 20  # bytes; the message data that SRMP allows. MC-MQSRM 1.6
+MAX_DEPTH: Final = 64
+MAX_NODES: Final = 20_000  # elements and attributes
+
+_START_TAG: Final = re.compile(rb"<(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
+
+
+class Element:
+    """`tag` and the names of attributes are `namespace}local`."""
+
+    __slots__ = ("_parts", "attributes", "children", "end", "start", "tag")
+
+    def __init__(self, tag: str, attributes: dict[str, str], start: int) -> None:
+        self.tag = tag
+        self.attributes = attributes
+        self.children: list[Element] = []
+        self.start = start  # where it lies in the text, in bytes
+        self.end = start
+        self._parts: list[str] = []
+
+    @property
+    def text(self) -> str:
+        """Its own characters, white space and all, without those of its children."""
+        return "".join(self._parts)
+
+    def named(self, *tags: str) -> Iterator[Element]:
+        return (child for child in self.children if child.tag in tags)
+
+
+def parse_xml(data: bytes) -> Element:
+    """The root; WireError for whatever is not plain, well-formed UTF-8 XML."""
+    if len(data) > MAX_ENVELOPE:
+        raise WireError("Envelope", len(data), f"SR-5: at most {MAX_ENVELOPE} bytes")
+    _require_utf8(data)
+    parser = expat.ParserCreate("utf-8", "}")
+    builder = _Builder(parser)
+    parser.buffer_text = True
+    parser.StartElementHandler = builder.start
+    parser.EndElementHandler = builder.end
+    parser.CharacterDataHandler = builder.characters
+    parser.StartDoctypeDeclHandler = builder.doctype
+    parser.ProcessingInstructionHandler = builder.instruction
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        reason = expat.ErrorString(error.code)
+        raise WireError("Envelope", reason, "SR-5: well-formed XML") from None
+    finally:
+        builder.release()
+    return builder.root
+
+
+def _require_utf8(data: bytes) -> None:
+    """expat is told the encoding and still believes a byte order mark, or a NUL after `<`."""
+    try:
+        data.decode()
+    except UnicodeDecodeError as error:
+        raise WireError("Envelope", f"byte {error.start}", "srmp.md 2: UTF-8") from None
+    if b"\0" in data:
+        raise WireError("Envelope", "NUL", "srmp.md 2: UTF-8")
+
+
+class _Builder:
+    __slots__ = ("_nodes", "_open", "_parser", "root")
+
+    root: Element  # once it has been read
+
+    def __init__(self, parser: expat.XMLParserType) -> None:
+        self._parser = parser
+        self._open: list[Element] = []
+        self._nodes = 0
+
+    def release(self) -> None:
+        """The parser holds our methods: without this each envelope waits for the collector."""
+        del self._parser
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self._nodes += 1 + len(attributes)
+        if self._nodes > MAX_NODES:
+            raise WireError("Envelope", self._nodes, f"SR-5: at most {MAX_NODES} nodes")
+        if len(self._open) >= MAX_DEPTH:
+            raise WireError("Envelope", MAX_DEPTH + 1, f"SR-5: at most {MAX_DEPTH} levels")
+        element = Element(tag, attributes, self._parser.CurrentByteIndex)
+        if self._open:
+            self._open[-1].children.append(element)
+        else:
+            self.root = element
+        self._open.append(element)
+
+    def end(self, _tag: str) -> None:
+        # After `<a/>` expat stands behind the tag, before `</a>` in front of it.
+        self._open.pop().end = self._parser.CurrentByteIndex
+
+    def characters(self, text: str) -> None:
+        self._open[-1]._parts.append(text)
+
+    def doctype(self, *_: object) -> None:
+        raise WireError("Envelope", "DOCTYPE", "SOAP 1.1 section 3: no DTD")
+
+    def instruction(self, target: str, _data: str) -> None:
+        raise WireError("Envelope", target[:40], "SOAP 1.1 section 3: no processing instruction")
+
+
+def source_of(element: Element, data: bytes) -> bytes:
+    """The element as its sender wrote it, tags included."""
+    tag = _START_TAG.match(data, element.start)
+    if tag is None or tag[0].endswith(b"/>"):
+        return data[element.start : element.end]
+    return data[element.start : data.index(b">", element.end) + 1]

@@ -1,0 +1,138 @@
+"""Any bytes give a request or WireError; the targets have the shape of tests/fuzz/targets.py."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bridge.model.errors import WireError
+from bridge.wire.srmp.convert import envelope_from_message, message_from_request
+from bridge.wire.srmp.head import parse_content_type, read_head, split_url
+from bridge.wire.srmp.kinds import kind_of
+from bridge.wire.srmp.mime import pack_parts, read_parts
+from bridge.wire.srmp.reader import read_envelope, soap_texts
+from bridge.wire.srmp.request import pack_request, read_request, read_whole_request
+from bridge.wire.srmp.signature import DS, check_digests
+from bridge.wire.srmp.writer import write_envelope
+from tests.vectors.srmp import REQUESTS, V3_COMMITMENT, V3_DELIVERY, V4_RECEIPT_1, V5_ENVELOPE
+from tests.wire.srmp.build import MSMQ, SERVICES, STREAM, good
+from tests.wire.srmp.test_signature import VALUE, reference, signed_info
+
+Target = Callable[[bytes], None]
+
+
+def srmp_envelope(data: bytes) -> None:
+    """What was read can be written, and says the same."""
+    with suppress(WireError):
+        envelope = read_envelope(data)
+        kind_of(envelope)
+        header, body = soap_texts(data)
+        assert header in data.decode()
+        assert body in data.decode()
+        if envelope.signature is not None:
+            check_digests(envelope.signature, {"body": data})
+        again = read_envelope(write_envelope(envelope))
+        assert (again.to, again.action, again.id) == (envelope.to, envelope.action, envelope.id)
+        assert (again.stream, again.services) == (envelope.stream, envelope.services)
+        assert again.identifier == envelope.identifier
+
+
+def srmp_request(data: bytes) -> None:
+    """A body, with what it says as a message."""
+    boundary = data[2:].partition(b"\r\n")[0].decode("latin-1")
+    for content_type in ("text/xml", f'multipart/related; boundary="{boundary}"'):
+        with suppress(WireError):
+            request = read_request(content_type, data)
+            assert request.soap in data
+            message = message_from_request(request, arrived_ms=5)
+            assert 0 <= message.time_to_reach_queue <= 0xFFFFFFFF
+            envelope_from_message(message)
+
+
+def srmp_parts(data: bytes) -> None:
+    """Parts do not overlap, lie in the data, and survive being written."""
+    with suppress(WireError):
+        parts = read_parts(data, "B")
+        place = 0
+        for part in parts:
+            assert part.offset >= place
+            place = part.offset + len(part.content)
+            assert data[part.offset : place] == part.content
+        if parts:
+            raw = pack_parts(parts[0].content, [("", part.content) for part in parts[1:]], "B")
+            assert [p.content for p in read_parts(raw, "B")] == [p.content for p in parts]
+
+
+def srmp_head(data: bytes) -> None:
+    text = data.decode("latin-1")
+    with suppress(WireError):
+        parse_content_type(text)
+    with suppress(WireError):
+        endpoint = split_url(text)
+        head = pack_request(endpoint.target, endpoint.authority, "text/xml", b"")
+        assert head.count(b"\r\n") == 7
+    with suppress(WireError):
+        assert read_head(data)[1] <= len(data)
+    with suppress(WireError):
+        read_whole_request(data)
+
+
+_SIGNED = f'<Signature xmlns="{DS}">{signed_info(reference())}{VALUE}</Signature>'
+_BODIES = [request.body for request in REQUESTS.values()]
+SEEDS: dict[str, list[bytes]] = {
+    "srmp_envelope": [
+        *(V3_DELIVERY, V3_COMMITMENT, V4_RECEIPT_1, V5_ENVELOPE),
+        good(SERVICES, STREAM, MSMQ, _SIGNED),
+    ],
+    "srmp_request": [*_BODIES, good(SERVICES, STREAM, MSMQ), V4_RECEIPT_1],
+    "srmp_parts": [
+        pack_parts(b"<a/>", [("body@x", b"b"), ("extension@x", b"--B--")], "B"),
+        b"--B\r\nA: b\r\n\r\nx\r\n--B\r\nContent-Length: 1\r\n\r\ny\r\n--B--\r\n",
+    ],
+    "srmp_head": [
+        b'multipart/related; boundary="MSMQ - SOAP boundary, 1";\r\n type=text/xml',
+        b"https://a:8443/msmq/private$/q?a=B#c",
+        *(pack_request(r.target, r.host, "text/xml", r.body) for r in REQUESTS.values()),
+    ],
+}
+TARGETS: dict[str, Target] = {
+    target.__name__: target for target in (srmp_envelope, srmp_request, srmp_parts, srmp_head)
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_seeds(name: str) -> None:
+    for seed in [b"", *SEEDS[name]]:
+        TARGETS[name](seed)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@given(data=st.binary(max_size=300))
+@settings(max_examples=60, deadline=None)
+def test_any_bytes(name: str, data: bytes) -> None:
+    TARGETS[name](data)
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_damaged_seeds(name: str) -> None:
+    dice = random.Random(f"damaged {name}")
+    for _ in range(400):
+        raw = bytearray(dice.choice(SEEDS[name]))
+        for _ in range(dice.randint(1, 4)):
+            raw[dice.randrange(len(raw))] = dice.choice((dice.randrange(256), 0x3C, 0x30, 0x0D))
+        start = dice.randrange(len(raw)) if dice.random() < 0.1 else 0
+        TARGETS[name](bytes(raw[start:]))
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_spliced_seeds(name: str) -> None:
+    dice = random.Random(f"spliced {name}")
+    for _ in range(200):
+        one, other = dice.choice(SEEDS[name]), dice.choice(SEEDS[name])
+        place = dice.randrange(len(one))
+        TARGETS[name](one[:place] + other[dice.randrange(len(other)) :])
