@@ -1,8 +1,8 @@
 """Bytes to an Envelope. Any departure from section 2 of the digest is a WireError, and ends as
 400 without a trace (SR-5). What Microsoft's own examples do is accepted: see 3.1 of the digest.
 
-Elements are matched by namespace and local name, in any order. One that may stand once and
-stands twice is refused: two readers would choose differently.
+Elements are matched by namespace and local name, in any order; one that may stand once and
+stands twice is refused.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def read_envelope(data: bytes) -> Envelope:
     path = _mandatory(_require(header, RP, "path"))
     properties = _mandatory(_require(header, SRMP, "properties"))
     msmq = _msmq(_optional(header, MSMQ, "Msmq"))
-    stream = _stream(_optional(header, SRMP, "stream", "Stream"))
+    stream = _stream(_stream_entry(header))
     if stream is not None and msmq is None:
         raise WireError("stream", stream.id.text, "SR-5: a stream needs Msmq")
     identifier = _text(_require(path, RP, "id"))
@@ -116,11 +116,8 @@ def _mandatory(entry: Element) -> Element:
     return entry
 
 
-def _optional(parent: Element, space: str, *names: str) -> Element | None:
-    found = list(parent.named(*(f"{space}}}{name}" for name in names)))
-    if len(found) > 1:
-        raise WireError(names[0], len(found), "SR-5: at most once")
-    return found[0] if found else None
+def _optional(parent: Element, space: str, name: str) -> Element | None:
+    return parent.find(f"{space}}}{name}")
 
 
 def _require(parent: Element, space: str, name: str) -> Element:
@@ -170,6 +167,14 @@ def _services(element: Element | None) -> Services | None:
 
 def _flag(parent: Element, space: str, name: str) -> bool:
     return _optional(parent, space, name) is not None
+
+
+def _stream_entry(header: Element) -> Element | None:
+    """The text of the specification writes `stream`, its examples `Stream`."""
+    small, capital = _optional(header, SRMP, "stream"), _optional(header, SRMP, "Stream")
+    if small is not None and capital is not None:
+        raise WireError("stream", "twice", "SR-5: at most once")
+    return capital if small is None else small
 
 
 def _stream(element: Element | None) -> Stream | None:

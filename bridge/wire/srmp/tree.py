@@ -27,7 +27,7 @@ _START_TAG: Final = re.compile(rb"<(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
 class Element:
     """`tag` and the names of attributes are `namespace}local`."""
 
-    __slots__ = ("_parts", "attributes", "children", "end", "start", "tag")
+    __slots__ = ("_index", "_parts", "attributes", "children", "end", "start", "tag")
 
     def __init__(self, tag: str, attributes: dict[str, str], start: int) -> None:
         self.tag = tag
@@ -36,14 +36,26 @@ class Element:
         self.start = start  # where it lies in the text, in bytes
         self.end = start
         self._parts: list[str] = []
+        self._index: dict[str, Element | None] | None = None
 
     @property
     def text(self) -> str:
         """Its own characters, white space and all, without those of its children."""
         return "".join(self._parts)
 
-    def named(self, *tags: str) -> Iterator[Element]:
-        return (child for child in self.children if child.tag in tags)
+    def named(self, tag: str) -> Iterator[Element]:
+        return (child for child in self.children if child.tag == tag)
+
+    def find(self, tag: str) -> Element | None:
+        """The child of that name. Two are a WireError: two readers would choose differently."""
+        if self._index is None:
+            self._index = {}
+            for child in self.children:
+                self._index[child.tag] = None if child.tag in self._index else child
+        found = self._index.get(tag, self)
+        if found is None:
+            raise WireError(tag.rpartition("}")[2][:40], "twice", "SR-5: at most once")
+        return None if found is self else found
 
 
 def parse_xml(data: bytes) -> Element:
