@@ -90,6 +90,11 @@ def producer(settings: Settings, transactional_id: str) -> Producer:
             "transaction.timeout.ms": 60_000,
             **_common(settings),
             "message.max.bytes": MAX_MESSAGE_BYTES,  # what admission counts on
+            # One request at a time. With more, the first batch to a partition that has just been
+            # made (or moved) can fail while the second is taken: a broker that does not know the
+            # producer there takes any sequence number, calls the first one's retry a duplicate,
+            # and the client believes it. The transaction commits without a record.
+            "max.in.flight.requests.per.connection": 1,
             "transactional.id": transactional_id,
         },
         logger=_log,

@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from typing import Final
 
 import msgspec
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     ConfigResource,
     NewTopic,
+    OffsetSpec,
 )
 
 from bridge.adapters.kafka.client import (
@@ -166,10 +167,21 @@ def _partitions(admin: AdminClient, name: str) -> int:
     """A topic that was just made may take a moment to be known everywhere."""
     for _ in range(50):
         topic = admin.list_topics(name, timeout=CALL_TIMEOUT_S).topics[name]
-        if topic.error is None and topic.partitions:
+        if topic.error is None and topic.partitions and _serves(admin, name, len(topic.partitions)):
             return len(topic.partitions)
         admin.poll(0.1)
     raise KafkaException(topic.error or KafkaError(KafkaError._UNKNOWN_TOPIC))
+
+
+def _serves(admin: AdminClient, name: str, partitions: int) -> bool:
+    """Whether every leader takes requests already: metadata may be ahead of it."""
+    places = {TopicPartition(name, n): OffsetSpec.latest() for n in range(partitions)}  # type: ignore[no-untyped-call]
+    try:
+        for future in admin.list_offsets(places, request_timeout=CALL_TIMEOUT_S).values():
+            future.result()
+    except KafkaException:
+        return False
+    return True
 
 
 def _check_own(own: OwnTopics, facts: dict[str, tuple[TopicLimits, dict[str, str]]]) -> None:

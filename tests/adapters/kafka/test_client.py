@@ -3,6 +3,7 @@
 import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
+from bridge.adapters.kafka import client
 from bridge.adapters.kafka.client import (
     MAX_MESSAGE_BYTES,
     admin_client,
@@ -103,3 +104,13 @@ def test_a_consumer_reads_committed_records_whatever_the_settings_say(
     reader.close()
     assert message is not None
     assert message.value() == b"yes"
+
+
+def test_one_request_at_a_time_whatever_the_user_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a partition that was just made may take the second batch, and call the first one's
+    retry a duplicate: an acknowledged message was lost like that."""
+    seen: dict[str, object] = {}
+    monkeypatch.setattr(client, "Producer", lambda settings, **_: seen.update(settings))
+    client.producer({"max.in.flight.requests.per.connection": 5}, "id")
+    assert seen["max.in.flight.requests.per.connection"] == 1
+    assert seen["transactional.id"] == "id"
