@@ -28,6 +28,19 @@ from bridge.model.errors import ConfigError
 _log = logging.getLogger(__name__)
 _HOUR_MS: Final = 3_600_000
 _BROKER_DEFAULT: Final = -1
+# No second attempt will make such a topic. (`retriable()` is not set in answers to an admin.)
+_HOPELESS: Final = frozenset(
+    (
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.INVALID_CONFIG,
+        KafkaError.INVALID_PARTITIONS,
+        KafkaError.INVALID_REQUEST,
+        KafkaError._INVALID_ARG,
+    )
+)
 
 
 class OwnTopics(msgspec.Struct, frozen=True):
@@ -112,7 +125,7 @@ def ensure_mapped(
                 try:
                     _create(admin, [_mapped(name)])
                 except KafkaException as error:
-                    if error.args[0].retriable():
+                    if error.args[0].code() not in _HOPELESS:
                         raise
                     found[name] = error.args[0].str()
                     continue

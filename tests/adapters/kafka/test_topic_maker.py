@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from bridge.adapters.kafka import topic_maker as module
@@ -70,6 +71,31 @@ def test_a_name_that_kafka_refuses(kafka: EmbeddedKafka, caplog: pytest.LogCaptu
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 2
     assert all("its messages are refused" in line and "\n" not in line for line in told)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [KafkaError.REQUEST_TIMED_OUT, KafkaError._TIMED_OUT, KafkaError.INVALID_REPLICATION_FACTOR],
+)
+def test_what_may_pass_is_tried_again(
+    kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    """A broker that is slow, or not enough of them for the moment: nobody's message is refused."""
+    new = unique("new")
+    make = topics._create
+
+    def fail(*_: object) -> None:
+        raise KafkaException(KafkaError(code))
+
+    async def scene(maker: TopicMaker) -> None:
+        monkeypatch.setattr(topics, "_create", fail)
+        with pytest.raises(SinkUnavailable):
+            await maker.prepare({new})
+        assert maker.catalogue.limits_of(new) is None
+        monkeypatch.setattr(topics, "_create", make)
+        await maker.prepare({new})
+
+    assert play(scene, kafka.bootstrap_servers).limits_of(new) == MADE
 
 
 def test_a_name_that_kafka_takes_for_another(kafka: EmbeddedKafka) -> None:
