@@ -269,7 +269,7 @@ class Appliance:
         self._book = known_peers(kept)
         if self._queues.catalogue.is_open_ended:  # a queue's number is known once its name was seen
             for pump in self._pumps:
-                for (_, destination), _ in pump.shard.streams.items():
+                for _, destination in pump.shard.streams:
                     self._queues.catalogue.find(destination)
 
     async def _listen(self, announce: Callable[[str], None]) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import http.client
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 import typer
@@ -16,6 +14,7 @@ from rich.console import Console
 
 from bridge.adapters.config_files import load_config, read_token
 from bridge.adapters.mapping_files import load_mappings
+from bridge.adapters.net.admin_client import Answer, NotRunning, ask, object_in
 from bridge.adapters.runtime import RUNTIME_FILE, find_admin_url
 from bridge.cli.options import ConfigOption, MappingsOption
 from bridge.cli.output import Output, OutputOption, console, show
@@ -190,25 +189,12 @@ def reload(config: Config, force: bool) -> Reloaded | None:
     if config.listen.admin == 0 and not (config.data / RUNTIME_FILE).exists():
         return None
     url = find_admin_url(config)
-    headers = {"Accept": "application/json", "Content-Length": "0", **_token(config)}
-    address = urlsplit(url)
-    connection = http.client.HTTPConnection(
-        address.hostname or "", address.port, timeout=RELOAD_TIMEOUT_S
-    )
+    headers = {"Content-Length": "0", **_token(config)}
+    path = f"/api/mappings/reload?force={force:d}"
     try:
-        connection.request("POST", f"/api/mappings/reload?force={force:d}", headers=headers)
-        answer = connection.getresponse()
-        body = answer.read(MAX_ANSWER)
-    except ConnectionRefusedError:
+        return _understood(url, ask(url, "POST", path, headers, RELOAD_TIMEOUT_S))
+    except NotRunning:
         return None
-    except (OSError, UnicodeError, http.client.HTTPException) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise Unavailable(
-            f"the appliance at {url} does not answer ({reason}); see its log"
-        ) from error
-    finally:
-        connection.close()
-    return _understood(url, answer.status, body)
 
 
 def _token(config: Config) -> dict[str, str]:
@@ -218,13 +204,8 @@ def _token(config: Config) -> dict[str, str]:
     return {"Authorization": f"Bearer {read_token(path)}"}
 
 
-def _understood(url: str, status: int, body: bytes) -> Reloaded:
-    try:
-        data: Any = json.loads(body)
-    except ValueError:
-        data = None
-    if not isinstance(data, dict):
-        raise Unavailable(f"{url} is not an msmq-bridge; check listen.admin in the configuration")
+def _understood(url: str, answer: Answer) -> Reloaded:
+    data, status = object_in(answer, url), answer.status
     if status == http.client.OK:
         applied = tuple(map(str, data.get("applied", ())))
         return Reloaded(applied, int(data.get("unchanged", 0)))

@@ -72,11 +72,14 @@ class Streams:
         self._cursors[key] = cursor
         self._changed.add(key)
 
+    def __iter__(self) -> Iterator[StreamKey]:
+        yield from self._cursors
+        yield from map(_stream_key, self._asleep)
+
     def items(self) -> Iterator[tuple[StreamKey, Cursor]]:
         yield from self._cursors.items()
         for text, value in self._asleep.items():
-            guid, _, destination = text.removeprefix(PREFIX).partition("/")
-            yield (Guid.parse(guid), destination), _decode(value)
+            yield _stream_key(text), _decode(value)
 
     def take_changes(self) -> dict[str, bytes | None]:
         """The new cursors as entries of the state topic; only the last one of each stream."""
@@ -89,3 +92,8 @@ class Streams:
 
 def _entry_key(key: StreamKey) -> str:
     return f"{PREFIX}{key[0]}/{key[1]}"
+
+
+def _stream_key(entry_key: str) -> StreamKey:
+    guid, _, destination = entry_key.removeprefix(PREFIX).partition("/")
+    return Guid.parse(guid), destination

@@ -127,6 +127,7 @@ def test_a_stream_that_sleeps_counts_and_wakes_as_it_was() -> None:
         after.restore(text, value)
     assert len(after) == 3
     assert dict(after.items()) == {key: Cursor(7, n) for n, key in enumerate(keys, 1)}
+    assert sorted(after) == keys
     assert after.get(keys[1]) == Cursor(7, 2)
     after.advance(keys[1], Cursor(7, 9))
     assert len(after) == 3

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from bridge.model.errors import Unavailable
@@ -13,16 +14,41 @@ TIMEOUT_S: Final = 5.0
 MAX_ANSWER: Final = 64 * 1024 * 1024
 
 
+class NotRunning(Unavailable):
+    """Nobody listens there."""
+
+
+class Answer(NamedTuple):
+    status: int
+    reason: str
+    body: bytes
+
+
 def get_json(url: str, path: str) -> dict[str, Any]:
     """GET a JSON object; Unavailable, in one line, if nobody (or somebody else) answers."""
+    answer = ask(url, "GET", path)
+    if answer.status != http.client.OK:
+        raise Unavailable(f"{url}{path} answers {answer.status} {answer.reason}; see its log")
+    return object_in(answer, url)
+
+
+def ask(
+    url: str,
+    method: str,
+    path: str,
+    headers: Mapping[str, str] | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> Answer:
+    """Whatever the appliance answers. Raises NotRunning, or Unavailable if it says nothing."""
     address = urlsplit(url)
-    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=TIMEOUT_S)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=timeout_s)
     try:
-        connection.request("GET", path, headers={"Accept": "application/json"})
+        wanted = {"Accept": "application/json", **(headers or {})}
+        connection.request(method, path, headers=wanted)
         answer = connection.getresponse()
-        body = answer.read(MAX_ANSWER)
+        return Answer(answer.status, answer.reason, answer.read(MAX_ANSWER))
     except ConnectionRefusedError as error:
-        raise Unavailable(
+        raise NotRunning(
             f"no appliance is running at {url}; start one with 'msmq-bridge serve'"
         ) from error
     except (OSError, UnicodeError, http.client.HTTPException) as error:
@@ -32,14 +58,11 @@ def get_json(url: str, path: str) -> dict[str, Any]:
         ) from error
     finally:
         connection.close()
-    if answer.status != 200:
-        raise Unavailable(f"{url}{path} answers {answer.status} {answer.reason}; see its log")
-    return _object(body, url)
 
 
-def _object(body: bytes, url: str) -> dict[str, Any]:
+def object_in(answer: Answer, url: str) -> dict[str, Any]:
     try:
-        data = json.loads(body)
+        data = json.loads(answer.body)
     except ValueError as error:
         raise _stranger(url) from error
     if not isinstance(data, dict):
