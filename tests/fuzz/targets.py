@@ -37,6 +37,7 @@ from bridge.protocol.events import BytesReceived, Decided, Instant, Tick
 from bridge.wire.binary.convert import message_from_packet
 from bridge.wire.binary.packet import Packet, PacketReader, UserMessage
 from bridge.wire.binary.ping import Ping
+from tests.fuzz import srmp
 from tests.vectors.binary import PACKETS
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -100,16 +101,19 @@ def session(data: bytes) -> None:
     assert one.received.acked <= one.received.decided <= one.received.received
 
 
-def _open_session() -> Session:
-    handshake = AcceptorHandshake(LOCAL, 64)
-    one = Session(
-        handshake,
+def _acceptor() -> Session:
+    return Session(
+        AcceptorHandshake(LOCAL, 64),
         local=LOCAL,
         peer="peer",
         ordinals=count(1).__next__,
         now=NOW,
         settings=SessionSettings(),
     )
+
+
+def _open_session() -> Session:
+    one = _acceptor()
     base = struct.Struct("<BBHIII")
     hello = base.pack(0x10, 0, 0x0B, 0x524F494C, 572, 0xFFFFFFFF) + struct.pack("<HH", 0, 2)
     hello += bytes(range(16, 32)) + bytes(16) + struct.pack("<IHH", 0, 0x0310, 0) + b"\x5a" * 512
@@ -122,15 +126,7 @@ def _open_session() -> Session:
 
 def handshake(data: bytes) -> None:
     """The same before the session is open."""
-    fresh = AcceptorHandshake(LOCAL, 64)
-    one = Session(
-        fresh,
-        local=LOCAL,
-        peer="peer",
-        ordinals=count(1).__next__,
-        now=NOW,
-        settings=SessionSettings(),
-    )
+    one = _acceptor()
     for n in range(0, len(data), 300):
         one.handle(BytesReceived(data[n : n + 300]), NOW)
 
@@ -213,6 +209,7 @@ TARGETS: dict[str, Target] = {
     for target in (
         *(packets, session, handshake, ping, names, body, json_paths, topics),
         *(mapping_file, config_file, capture, hex_text, record),
+        *srmp.TARGETS,
     )
 }
 
@@ -261,4 +258,5 @@ _SEEDS: dict[str, list[bytes]] = {
         b"v\x001\0id\0a\\1\0source\x0011111111-2222-3333-4444-555555555555"
         b"\0dest\0DIRECT=OS:a\\q\0transport\0binary"
     ],
+    **srmp.SEEDS,
 }

@@ -24,13 +24,26 @@ def test_any_bytes(name: str, data: bytes) -> None:
     TARGETS[name](data)
 
 
-@pytest.mark.parametrize("name", TARGETS)
+SEEDED = [name for name in TARGETS if any(seeds(name))]
+TELLING = b"<0\r\0"  # bytes that a parser stops at
+
+
+@pytest.mark.parametrize("name", SEEDED)
 def test_damaged_seeds(name: str) -> None:
     dice = random.Random(f"damaged {name}")
     known = [seed for seed in seeds(name) if seed]
-    for _ in range(150 if known else 0):
+    for _ in range(400):
         raw = bytearray(dice.choice(known))
         for _ in range(dice.randint(1, 4)):
-            raw[dice.randrange(len(raw))] = dice.randrange(256)
+            raw[dice.randrange(len(raw))] = dice.choice((dice.randrange(256), *TELLING))
         start = dice.randrange(len(raw)) if dice.random() < 0.3 else 0
         TARGETS[name](bytes(raw[start:]))
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_spliced_seeds(name: str) -> None:
+    dice = random.Random(f"spliced {name}")
+    known = [seed for seed in seeds(name) if seed]
+    for _ in range(200):
+        one, other = dice.choice(known), dice.choice(known)
+        TARGETS[name](one[: dice.randrange(len(one))] + other[dice.randrange(len(other)) :])

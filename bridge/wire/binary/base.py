@@ -21,9 +21,9 @@ TRACE: Final = 0x100  # TR
 _LAYOUT: Final = Struct("<BxHIII")  # x: Reserved, arbitrary on receipt
 _unpack: Final = _LAYOUT.unpack_from
 _SIZE: Final = _LAYOUT.size
-_VERSION: Final = 0x10
-_SIGNATURE: Final = 0x524F494C  # b"LIOR" on the wire
-_PRIORITY: Final = 0x7
+VERSION: Final = 0x10
+SIGNATURE: Final = 0x524F494C  # b"LIOR" on the wire
+PRIORITY: Final = 0x7
 _KNOWN: Final = INTERNAL | SESSION | DEBUG | TRACE
 _SECTION: Final = "MS-MQMQ 2.2.19.1"
 
@@ -43,9 +43,9 @@ class BaseHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def pack(self) -> bytes:
         return _LAYOUT.pack(
-            _VERSION,
+            VERSION,
             self.flags | self.priority,
-            _SIGNATURE,
+            SIGNATURE,
             self.packet_size,
             self.time_to_reach_queue,
         )
@@ -55,9 +55,9 @@ class BaseHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         if len(data) - offset < _SIZE:
             raise WireError("BaseHeader", len(data) - offset, f"{_SECTION}: 16 bytes")
         version, flags, signature, size, ttrq = _unpack(data, offset)
-        if version != _VERSION:
+        if version != VERSION:
             raise WireError("BaseHeader.VersionNumber", version, "MS-MQQB 3.1.5.1.2")
-        if signature != _SIGNATURE:
+        if signature != SIGNATURE:
             raise WireError("BaseHeader.Signature", signature, "MS-MQQB 3.1.5.1.2")
         if not _SIZE <= size <= MAX_PACKET:
             raise WireError("BaseHeader.PacketSize", size, _SECTION)
@@ -66,6 +66,6 @@ class BaseHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return cls(
             packet_size=size,
             flags=flags & _KNOWN,
-            priority=flags & _PRIORITY,
+            priority=flags & PRIORITY,
             time_to_reach_queue=ttrq,
         )

@@ -11,28 +11,28 @@ from __future__ import annotations
 from struct import Struct
 from typing import Final
 
+from bridge.model.classes import MessageClass
 from bridge.model.message import Message, Transaction
-from bridge.wire.binary.base import MAX_PACKET
+from bridge.wire.binary.base import MAX_PACKET, PRIORITY, SIGNATURE, VERSION
+from bridge.wire.binary.properties import LAYOUT as PROPERTIES
+from bridge.wire.binary.properties import MAX_LABEL
+from bridge.wire.binary.transaction import INDEX
+from bridge.wire.binary.transaction import LAYOUT as TRANSACTION
 from bridge.wire.cursor import decode_utf16, guid, known_guids, strip_nul
 
 _HEAD: Final = Struct("<BxHIII16s16sIIIIH")  # both headers and the length of the name
 _unpack_head: Final = _HEAD.unpack_from
-_unpack_transaction: Final = Struct("<IQII").unpack_from
-_unpack_properties: Final = Struct("<BBH20sIIIIIIII").unpack_from
+_unpack_transaction: Final = TRANSACTION.unpack_from
+_unpack_properties: Final = PROPERTIES.unpack_from
 _NAME: Final = _HEAD.size
-_TRANSACTION_SIZE: Final = 20
-_PROPERTIES_SIZE: Final = 56
+_TRANSACTION_SIZE: Final = TRANSACTION.size
+_PROPERTIES_SIZE: Final = PROPERTIES.size
 
-_VERSION: Final = 0x10
-_SIGNATURE: Final = 0x524F494C
-_PRIORITY: Final = 0x7  # alone in BaseHeader.Flags: no session header, nothing to debug
 _USUAL: Final = 0x00200000 | 7 << 10  # UserHeader.Flags: MP, DQ = direct
 _USUAL_TRANSACTIONAL: Final = _USUAL | 0x00100000 | 0x20  # TH, and DM as it demands
 _FREE: Final = 0x31F  # RC and JN/JP
 _RECOVERABLE: Final = 0x20
-_INDEX: Final = 0xFFFFF
-_MAX_LABEL: Final = 0xFA
-_ACKS: Final = 0x00FF  # this class and those above may be no message at all
+_ACKS: Final = MessageClass.ORDER_ACK.value  # this class and those above may be no message at all
 
 _CACHE: Final = 4096
 _LONGEST: Final = 1024
@@ -43,7 +43,10 @@ _labels: dict[bytes, str] = {}
 def read_message(
     data: bytes, start: int, available: int, peer: str, arrived_ms: int
 ) -> tuple[Message, int] | None:
-    """The message at `start` and where it ends; None if only the long way can tell."""
+    """The message at `start` and where it ends; None if only the long way can tell.
+
+    Long, because a call in it would cost more than most of its lines.
+    """
     if available - start < _NAME:
         return None
     head = _unpack_head(data, start)
@@ -51,11 +54,11 @@ def read_message(
     end = start + size
     offset = start + 64 + (count + 5 & ~3)
     if (
-        priority > _PRIORITY
+        priority > PRIORITY  # a session header follows, or something to debug
         or end > available
         or size > MAX_PACKET
-        or version != _VERSION
-        or magic != _SIGNATURE
+        or version != VERSION
+        or magic != SIGNATURE
     ):
         return None
     kind = flags & ~_FREE
@@ -69,7 +72,7 @@ def read_message(
             sequence,
             number,
             previous,
-            bits >> 4 & _INDEX,
+            bits >> 4 & INDEX,
             bits & 4 != 0,
             bits & 8 != 0,
             bits & 2 != 0,
@@ -87,7 +90,7 @@ def read_message(
     extension = label + 2 * length
     body = extension + properties[11]
     after = body + body_size
-    if length > _MAX_LABEL or after + (offset - after & 3) > end or room < body_size:
+    if length > MAX_LABEL or after + (offset - after & 3) > end or room < body_size:
         return None
     name = data[start + _NAME : start + _NAME + count]
     destination = _names.get(name) or _destination(name)

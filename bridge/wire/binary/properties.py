@@ -21,10 +21,10 @@ SHA1: Final = 0x8004
 RC4: Final = 0x6801
 NO_CORRELATION: Final = bytes(20)
 
-_LAYOUT: Final = Struct("<BBH20sIIIIIIII")
-_unpack: Final = _LAYOUT.unpack_from
-_SIZE: Final = _LAYOUT.size
-_MAX_LABEL: Final = 0xFA  # WCHARs with the NUL
+LAYOUT: Final = Struct("<BBH20sIIIIIIII")
+_unpack: Final = LAYOUT.unpack_from
+_SIZE: Final = LAYOUT.size
+MAX_LABEL: Final = 0xFA  # WCHARs with the NUL
 _SECTION: Final = "MS-MQMQ 2.2.19.3"
 
 
@@ -50,11 +50,11 @@ class PropertiesHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def pack(self) -> bytes:
         label = encode_utf16z(self.label) if self.label else b""
-        if len(label) == 2 * _MAX_LABEL + 2:
+        if len(label) == 2 * MAX_LABEL + 2:
             label = label[:-2]  # only a peer that sent no NUL can have filled all the room
-        if len(label) > 2 * _MAX_LABEL:
+        if len(label) > 2 * MAX_LABEL:
             raise WireError("MessagePropertiesHeader.LabelLength", len(label) // 2, _SECTION)
-        head = _LAYOUT.pack(
+        head = LAYOUT.pack(
             self.ack_flags,
             len(label) // 2,
             self.message_class,
@@ -94,7 +94,7 @@ class PropertiesHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         extension = label + 2 * label_length
         body = extension + extension_size
         after = body + size + (offset - body - size & 3)
-        if label_length > _MAX_LABEL:
+        if label_length > MAX_LABEL:
             raise WireError("MessagePropertiesHeader.LabelLength", label_length, _SECTION)
         if after > end:
             raise WireError("MessagePropertiesHeader.MessageSize", size, f"{_SECTION}: too long")

@@ -11,14 +11,14 @@ from bridge.model.errors import WireError
 from bridge.model.guid import Guid
 from bridge.wire.cursor import guid, take
 
-_LAYOUT: Final = Struct("<IQII")
-_unpack: Final = _LAYOUT.unpack_from
-_SIZE: Final = _LAYOUT.size
+LAYOUT: Final = Struct("<IQII")
+_unpack: Final = LAYOUT.unpack_from
+_SIZE: Final = LAYOUT.size
 _CONNECTOR: Final = 0x1  # CG
 _FINAL_ACK: Final = 0x2  # FA
 _FIRST: Final = 0x4  # FM
 _LAST: Final = 0x8  # LM
-_INDEX: Final = 0xFFFFF  # ID, above the four flags
+INDEX: Final = 0xFFFFF  # ID, above the four flags
 # What each combination of the four says, in this order: decoding them one by one is slower.
 _BITS: Final = tuple(
     tuple(flags & bit != 0 for bit in (_CONNECTOR, _FINAL_ACK, _FIRST, _LAST))
@@ -45,9 +45,9 @@ class TransactionHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             | (_FINAL_ACK if self.final_ack else 0)
             | (_FIRST if self.first else 0)
             | (_LAST if self.last else 0)
-            | (self.index & _INDEX) << 4
+            | (self.index & INDEX) << 4
         )
-        head = _LAYOUT.pack(flags, self.sequence_id, self.number, self.previous_number)
+        head = LAYOUT.pack(flags, self.sequence_id, self.number, self.previous_number)
         return head + (self.connector_qm or b"")
 
     @classmethod
@@ -68,7 +68,7 @@ class TransactionHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             first=first,
             last=last,
             final_ack=final_ack,
-            index=flags >> 4 & _INDEX,
+            index=flags >> 4 & INDEX,
             connector_qm=connector,
         )
         return header, offset
