@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -28,9 +28,10 @@ from bridge.adapters.net.binary_server import BinaryServer
 from bridge.adapters.net.ping import PingServer
 from bridge.adapters.net.ports import require_free
 from bridge.adapters.runtime import remove_runtime, write_runtime
+from bridge.adapters.srmp_service import SrmpService
 from bridge.adapters.store.audit_index import AuditIndex
 from bridge.adapters.telemetry import Telemetry
-from bridge.config import Config
+from bridge.config import Config, DefaultPort
 from bridge.core.admission import Policy
 from bridge.core.catalogue import TopicLimits
 from bridge.core.identity import (
@@ -44,6 +45,7 @@ from bridge.core.identity import (
     peer_entry,
 )
 from bridge.core.mapping_rules import Mappings
+from bridge.core.ports import OutboxEntry
 from bridge.core.receipts import Receipts
 from bridge.core.shard import Shard
 from bridge.model.errors import ConfigError, SinkUnavailable
@@ -74,6 +76,7 @@ class Appliance:
         self._tasks: list[asyncio.Task[None]] = []
         self._pumps: list[ShardPump] = []
         self._server: BinaryServer | None = None
+        self._srmp: SrmpService | None = None
         self._ping: PingServer | None = None
         self._index: AuditIndex | None = None
         self._tracer: Tracer | None = None
@@ -97,8 +100,7 @@ class Appliance:
         """Fence, read state to the end, listen. Design D2"""
         await self._start_admin(announce)
         self._tasks.append(asyncio.create_task(self._meter.run()))
-        if self.config.listen.binary is not None:  # before a running twin is fenced for nothing
-            require_free(self.config.listen.host, self.config.listen.binary, "listen.binary")
+        self._require_ports()  # before a running twin is fenced for nothing
         settings = await self._start_kafka(announce)
         self._health = KafkaHealth(settings)
         self._tasks.append(asyncio.create_task(self._health.run()))
@@ -111,6 +113,13 @@ class Appliance:
         self._starting = ""
         announce(f"ready: queue manager {self.id} as {', '.join(self.names)}")
 
+    def _require_ports(self) -> None:
+        listen = self.config.listen
+        for name in ("binary", "srmp", "srmp_tls"):
+            port = getattr(listen, name)
+            if port is not None and not isinstance(port, DefaultPort):
+                require_free(listen.host, port, f"listen.{name}")
+
     async def run(self) -> None:
         """Until a task fails: a lost shard or a bug of ours ends the process."""
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -122,12 +131,16 @@ class Appliance:
         self._starting = "stopping"
         if self._server is not None:
             self._server.stop_listening()
+            if self._srmp is not None:
+                self._srmp.stop_listening()
             if self._ping is not None:
                 self._ping.stop()
             if self._health and self._health.up and not any(task.done() for task in self._tasks):
                 await self._drain()
             self._courier.stop()
             self._server.hang_up()
+            if self._srmp is not None:
+                await self._srmp.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -232,6 +245,7 @@ class Appliance:
             peers=list(self.config.peers),
         )
         policy = Policy(
+            discards_expired=self.config.srmp.expired == "discard",
             clock_skew_s=int(self.config.queue_manager.clock_skew_s),
             quota_kb=self.config.queue_manager.quota_kb,
             deadletter_topic=own.deadletter,
@@ -269,7 +283,7 @@ class Appliance:
         self._book = known_peers(kept)
         if self._queues.catalogue.is_open_ended:  # a queue's number is known once its name was seen
             for pump in self._pumps:
-                for _, destination in pump.shard.streams:
+                for _, destination in (*pump.shard.streams, *pump.shard.posted):
                     self._queues.catalogue.find(destination)
 
     async def _listen(self, announce: Callable[[str], None]) -> None:
@@ -286,18 +300,37 @@ class Appliance:
         )
         self._courier.intake = self._intake
         self._server.courier = self._courier
+        self._srmp = SrmpService(
+            self.config,
+            self.names,
+            self.id,
+            self._ordinals,
+            self._intake,
+            lambda: self._queues.catalogue,
+            self.telemetry,
+        )
         for pump in self._pumps:
-            pump.on_acks = self._courier.take
-            self._courier.take(list(pump.shard.outbox.values()), pump)
+            pump.on_acks, pump.on_due = self._take_acks, self._srmp.due
+            self._take_acks(list(pump.shard.outbox.values()), pump)
+            self._srmp.due(pump.shard.posted.unreceipted(), pump)
         if listen.binary is not None:
             address = await self._server.start(listen.host, listen.binary)
             self.listeners["binary"] = address
             announce(f"listening: binary on {address}")
+        for name, address in (await self._srmp.start()).items():
+            self.listeners[name] = address
+            announce(f"listening: {name} on {address}")
         if listen.ping is not None:
             self._ping = PingServer(self.id, lambda: not self.ready()[0])
             address = await self._ping.start(listen.host, listen.ping)
             self.listeners["ping"] = address
             announce(f"listening: ping on {address}")
+
+    def _take_acks(self, entries: Sequence[OutboxEntry], pump: ShardPump) -> None:
+        """By a session, or by HTTP if they have a URL."""
+        assert self._srmp is not None
+        self._courier.take([entry for entry in entries if not entry.url], pump)
+        self._srmp.take([entry for entry in entries if entry.url], pump)
 
     def _on_jam(self, jammed: bool) -> None:
         _log.warning("Kafka is %s", "jammed: reading stops" if jammed else "keeping up again")
@@ -333,7 +366,7 @@ class Appliance:
         return not reasons, reasons
 
     def _count_streams(self) -> int:
-        return sum(len(pump.shard.streams) for pump in self._pumps)
+        return sum(len(p.shard.streams) + len(p.shard.posted) for p in self._pumps)
 
     def _count_pending(self) -> int:
         return sum(pump.pending for pump in self._pumps)

@@ -21,6 +21,13 @@ from bridge.model.guid import NULL_GUID, Guid
 MSMQ_PORT: Final = 1801
 
 Port = Annotated[int, Meta(ge=0, le=65535, description="a port number (0 to 65535)")]
+
+
+class DefaultPort(int):
+    """A port that nobody wrote down. Where it cannot be had the listener stays off: who does not
+    use it need not know of it."""
+
+
 Seconds = Annotated[float, Meta(ge=0, le=31_536_000, description="a number of seconds (0 or more)")]
 Kilobytes = Annotated[int, Meta(ge=1, le=0xFFFFFFFF, description="a size in KB (1 or more)")]
 QueueManagerId = Annotated[
@@ -135,10 +142,10 @@ class ListenConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """TCP sessions, MS-MQQB."""
     ping: Port | None = 3527
     """UDP ping, MS-MQQB 2.1."""
-    srmp: Port | None = 80
-    """Messages over HTTP, MC-MQSRM."""
+    srmp: Port | None = DefaultPort(80)
+    """Messages over HTTP, MC-MQSRM; off if nobody wrote it down and the port cannot be had."""
     srmp_tls: Port | None = None
-    """Messages over HTTPS; off because it needs a certificate."""
+    """Messages over HTTPS; off unless it is written down."""
     rpc: Port | None = 2103
     """Remote read and clients, MS-MQRR and MS-MQMP."""
     rpc_qp: Port | None = 2105
@@ -183,6 +190,14 @@ class Redirect(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class SrmpConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Messages over HTTP, MC-MQSRM."""
 
+    certificate: Path | None = None
+    """PEM chain for `listen.srmp_tls`, read again when it changes; absent = one of our own."""
+    key: Path | None = None
+    """PEM key of the certificate; absent = it is in the same file."""
+    tls: Literal["modern", "legacy"] = "modern"
+    """legacy also takes TLS 1.0 and 1.1 with their ciphers, for old Windows."""
+    ca_file: Path | None = None
+    """PEM certificates that receipts over HTTPS trust; absent = those of this system."""
     expired: Literal["deliver", "discard"] = "deliver"
     """What happens to a message whose time is over when it arrives."""
     redirect_in: tuple[Redirect, ...] = ()
@@ -198,6 +213,14 @@ class SrmpConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ...,
     ] = (ReceiptTarget("sender"), ReceiptTarget("loopback"))
     """Where a receipt may go; * = anywhere but link-local. SR-49"""
+
+    def __post_init__(self) -> None:
+        if self.key is not None and self.certificate is None:
+            raise ConfigError(
+                "srmp.key is there, srmp.certificate is not",
+                where="key",
+                mend="name the certificate of this key too",
+            )
 
 
 class AdminConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from operator import attrgetter
@@ -25,7 +25,9 @@ from msgspec.structs import replace
 
 from bridge.adapters.telemetry import Telemetry
 from bridge.core.ports import Claim, OutboxEntry, ShardSink, Snapshot, Unit
+from bridge.core.posted import Due
 from bridge.core.shard import Shard, committed_unit, shard_of
+from bridge.core.streams import stream_key
 from bridge.model.classes import MessageClass
 from bridge.model.errors import SinkUnavailable
 from bridge.model.guid import NULL_GUID, Guid
@@ -46,13 +48,23 @@ _topic = attrgetter("topic")
 _told = attrgetter("outcome", "message_class")
 
 
-class _Submission:
-    __slots__ = ("messages", "on_decided", "size", "verdicts", "via")
+class Submission:
+    __slots__ = ("is_withdrawn", "messages", "on_decided", "size", "verdicts", "via")
 
     def __init__(self, messages: Sequence[Message], via: Guid, on_decided: OnDecided) -> None:
         self.messages, self.via, self.on_decided = messages, via, on_decided
         self.verdicts: Sequence[Verdict] = ()
-        self.size = sum([len(m.body) + len(m.wire) for m in messages])
+        self.size = sum(
+            [
+                len(m.body) + (len(m.wire) or len(m.soap) + len(m.extension) + len(m.soap_compound))
+                for m in messages
+            ]
+        )
+        self.is_withdrawn = False
+
+    def withdraw(self) -> None:
+        """Nobody waits for it any more: if it is not decided yet, it never was there."""
+        self.is_withdrawn = True
 
 
 class ShardPump:
@@ -70,11 +82,11 @@ class ShardPump:
         self._sink = sink
         self._telemetry = telemetry
         self._prepare, self._store_claims = prepare, store_claims
-        self._waiting: deque[_Submission] = deque()  # not decided: closed, or a topic is missing
+        self._waiting: deque[Submission] = deque()  # not decided: closed, or a topic is missing
         self._preparing: asyncio.Task[None] | None = None
         self._fault: BaseException | None = None  # of a task that looked at topics
-        self._filling: list[_Submission] = []  # decided, in the unit that fills
-        self._flying: list[_Submission] = []  # in the unit that commits
+        self._filling: list[Submission] = []  # decided, in the unit that fills
+        self._flying: list[Submission] = []  # in the unit that commits
         self._flying_number = 0
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
@@ -82,6 +94,7 @@ class ShardPump:
         self._forgotten: list[int] = []  # acks that were taken, not yet in a unit
         self._flying_forgotten: list[int] = []
         self.on_acks: Callable[[Sequence[OutboxEntry], ShardPump], None] = lambda _acks, _pump: None
+        self.on_due: Callable[[Sequence[Due], ShardPump], None] = lambda _due, _pump: None
         self._puts: dict[str, bytes] = {}  # the owner's state entries, not yet in a unit
         self._flying_puts: dict[str, bytes] = {}
         self.is_open = False
@@ -91,19 +104,24 @@ class ShardPump:
 
     def submit(
         self, messages: Sequence[Message], on_decided: OnDecided, via: Guid = NULL_GUID
-    ) -> None:
-        submission = _Submission(messages, via, on_decided)
+    ) -> Submission:
+        submission = Submission(messages, via, on_decided)
         self.pending += len(messages)
         self.pending_bytes += submission.size
         self._waiting.append(submission)
         self._idle.clear()
         if self.is_open:
             self._decide()
+        return submission
 
     def _decide(self) -> None:
         """All that waits, in order, up to the first that has to wait on."""
         while self._waiting and self._preparing is None:
             submission = self._waiting[0]
+            if submission.is_withdrawn:
+                self._release(self._waiting.popleft())
+                self._wake()
+                continue
             missing = self.shard.unknown_topics(submission.messages)
             if missing and self._prepare is not None:
                 self._preparing = asyncio.create_task(self._look_at(missing))
@@ -142,6 +160,11 @@ class ShardPump:
         self._forgotten += ordinals
         self._wake()
 
+    def receipted(self, due: Due) -> None:
+        """A sender has taken this receipt. Should that get lost, it gets another one (SR-81)."""
+        self.shard.posted.receipted(due)
+        self._wake()
+
     def _wake(self) -> None:
         self._idle.clear()
         self._work.set()
@@ -160,6 +183,7 @@ class ShardPump:
         self.shard.restore(snapshot)
         taken = set(self._forgotten)
         waiting = [e for e in self.shard.outbox.values() if e.ordinal not in taken]
+        due = self.shard.posted.unreceipted()  # before anything is decided that may yet fail
         if self._puts or self._forgotten:
             self._wake()  # nobody else may come to do it
         else:
@@ -170,6 +194,7 @@ class ShardPump:
         self.is_open, self.why_closed = True, ""
         self.on_change()
         self.on_acks(waiting, self)
+        self.on_due(due, self)
         return snapshot
 
     def _set_right(self) -> None:
@@ -242,6 +267,8 @@ class ShardPump:
         self._settle()
         if unit.acks:
             self.on_acks(unit.acks, self)
+        if unit.due:
+            self.on_due(unit.due, self)
         self.on_change()
         if not self._work.is_set() and not self._waiting:
             self._idle.set()
@@ -254,19 +281,23 @@ class ShardPump:
             for topic, count in Counter(map(_topic, unit.records)).items():
                 self._telemetry.records(topic, count)
 
+    def _release(self, submission: Submission) -> None:
+        self.pending -= len(submission.messages)
+        self.pending_bytes -= submission.size
+
     def _settle(self) -> None:
         """The unit is in Kafka: now, and only now, its verdicts may be told."""
         flying, self._flying, self._flying_puts = self._flying, [], {}
         self._flying_forgotten = []
-        told: Counter[tuple[str, int]] = Counter()
+        told: defaultdict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
         for submission in flying:
-            self.pending -= len(submission.messages)
-            self.pending_bytes -= submission.size
-            told.update(map(_told, submission.verdicts))
+            self._release(submission)
+            told[submission.messages[0].transport].update(map(_told, submission.verdicts))
             submission.on_decided(submission.verdicts)
-        for (outcome, message_class), count in told.items():
-            name = MessageClass(message_class).name if message_class else ""
-            self._telemetry.message(outcome, name, count)
+        for transport, counts in told.items():
+            for (outcome, message_class), count in counts.items():
+                name = MessageClass(message_class).name if message_class else ""
+                self._telemetry.message(outcome, name, count, transport)
 
 
 class Intake:
@@ -295,6 +326,13 @@ class Intake:
         else:
             self._split(messages, via, on_decided)
         self.look()
+
+    def submit_posted(self, message: Message, on_decided: OnDecided) -> Submission:
+        """One that came over HTTP: its stream decides where it goes (SR-33)."""
+        pump = self._pumps[shard_of(stream_key(message)[0], len(self._pumps))]
+        submission = pump.submit([message], on_decided)
+        self.look()
+        return submission
 
     def _split(self, messages: Sequence[Message], via: Guid, on_decided: OnDecided) -> None:
         """A routed session: several senders, several shards."""

@@ -87,6 +87,6 @@ class MappedQueues:
         return Catalogue.of(self.catalogue.local, mappings, limits, self._reserved)
 
     def _check_order(self, new: Catalogue, shards: Sequence[Shard]) -> None:
-        streams = (key for shard in shards for key in shard.streams)
+        streams = (key for shard in shards for key in (*shard.streams, *shard.posted))
         if breaks := order_breaks(self.catalogue, new, streams):
             raise OrderWouldBreak(breaks)

@@ -54,7 +54,7 @@ def shards(pumps: Sequence[ShardPump]) -> list[dict[str, Any]]:
             "state": "open" if pump.is_open else pump.why_closed or "closed",
             "pending_messages": pump.pending,
             "pending_bytes": pump.pending_bytes,
-            "streams": len(pump.shard.streams),
+            "streams": len(pump.shard.streams) + len(pump.shard.posted),
             "waiting_acks": len(pump.shard.outbox),
         }
         for number, pump in enumerate(pumps)
@@ -63,7 +63,7 @@ def shards(pumps: Sequence[ShardPump]) -> list[dict[str, Any]]:
 
 def streams(pumps: Sequence[ShardPump]) -> list[dict[str, Any]]:
     cursors = chain.from_iterable(pump.shard.streams.items() for pump in pumps)
-    return [
+    found = [
         {
             "source": str(source),
             "destination": destination,
@@ -72,11 +72,28 @@ def streams(pumps: Sequence[ShardPump]) -> list[dict[str, Any]]:
         }
         for (source, destination), cursor in islice(cursors, MOST)
     ]
+    posted = chain.from_iterable(pump.shard.posted.items() for pump in pumps)
+    return found + [
+        {
+            "source": str(source),
+            "destination": destination,
+            "sequence_id": row.id,
+            "number": row.number,
+            "sender": row.source,  # SR-39
+            "last_access": row.at,
+            "rejects": row.rejects,
+            "receipted": row.receipted,
+            "receipts_to": row.receipts_to,
+        }
+        for (source, destination), row in islice(posted, MOST)
+    ]
 
 
 def acks(pumps: Sequence[ShardPump]) -> list[dict[str, Any]]:
     """Durable, and not yet taken by their peers; the longest queue first."""
     waiting = Counter(
-        entry.queue_manager or entry.host for pump in pumps for entry in pump.shard.outbox.values()
+        entry.url or entry.queue_manager or entry.host
+        for pump in pumps
+        for entry in pump.shard.outbox.values()
     )
     return [{"peer": peer, "waiting": count} for peer, count in waiting.most_common(MOST)]

@@ -36,7 +36,9 @@ class Telemetry:
 
         self._opened = counter("sessions_opened", "Sessions that were opened.")
         self._closed = counter("sessions_closed", "Sessions that ended, by reason.", "reason")
-        self._messages = counter("messages", "Messages by verdict.", "verdict", "class")
+        self._messages = counter(
+            "messages", "Messages by verdict and transport.", "verdict", "class", "transport"
+        )
         self._records = counter("records", "Records committed to Kafka.", "topic")
         self._transactions = counter("transactions", "Kafka transactions by result.", "result")
         self._bytes = counter("bytes_received", "Bytes read from senders.")
@@ -61,9 +63,12 @@ class Telemetry:
         self._closed.labels(self._reasons(reason)).inc()
         self.sessions.dec()
 
-    def message(self, verdict: str, message_class: str = "", count: int = 1) -> None:
-        """`verdict` is one of ours; `message_class` the name of the nack, if there is one."""
-        self._messages.labels(verdict, self._classes(message_class)).inc(count)
+    def message(
+        self, verdict: str, message_class: str = "", count: int = 1, transport: str = "binary"
+    ) -> None:
+        """`verdict` is one of ours; `message_class` the name of the nack, if there is one;
+        `transport`: binary, http, https."""
+        self._messages.labels(verdict, self._classes(message_class), transport).inc(count)
 
     def records(self, topic: str, count: int) -> None:
         self._records.labels(self._topics(topic)).inc(count)

@@ -73,6 +73,11 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     @property
+    def awaits_final(self) -> bool:
+        """A dead letter asks for a final acknowledgment, too. QB-91, SR-53"""
+        return bool(self.per_transaction and (self.final_ack or self.template.journal))
+
+    @property
     def delivery(self) -> str:
         if self.per_transaction:
             return "transactional"
@@ -98,6 +103,15 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
             index=(n - 1) // size + 1 & _INDEX_BITS,
             final_ack=self.final_ack,
         )
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a batch; None is for what nobody asked for."""
+
+    done: int
+    final_acks: list[int] | None = None  # classes
+    receipts: list[int] | None = None
+    refused: list[str] = []  # why, for each
 
 
 def destination(queue: str, to: str, address: Address) -> str:

@@ -127,8 +127,9 @@ class _Demo:
 
     async def _act(self, count: int) -> Answers:
         address = self._address
+        http = str(self._reached("srmp")) if "srmp" in self._appliance.listeners else ""
         told: list[tuple[Part, Told]] = []
-        for act in acts(self._stage, count, int(time.time())):
+        for act in acts(self._stage, count, int(time.time()), http):
             heard = await asyncio.gather(*(perform(part, address) for part in act))
             told += zip(act, heard, strict=True)
         verdicts = await self._verdicts([m.id for part, _ in told for m in part.messages])
@@ -152,7 +153,10 @@ class _Demo:
 
     @property
     def _address(self) -> Address:
-        bound = Address.parse(self._appliance.listeners["binary"])
+        return self._reached("binary")
+
+    def _reached(self, listener: str) -> Address:
+        bound = Address.parse(self._appliance.listeners[listener])
         return Address(_REACHED.get(bound.host, bound.host), bound.port)
 
     def _invite(self) -> None:

@@ -22,8 +22,15 @@ LAST: Final = 12  # verdicts in the live table
 PER_TOPIC: Final = 2  # records in the second answer
 LONGEST: Final = 24  # of a key or value in a table
 _STYLES: Final = {"accepted": "green", "duplicate": "yellow"}
-_EXCERPT: Final = ("msmq.label", "msmq.tx.seq", "__connect.errors.exception.message")
-_COLUMNS: Final = (("arrived", 8), ("message", 20), ("queue", 18), ("verdict", 26), ("record", 12))
+_EXCERPT: Final = (
+    *("msmq.label", "msmq.transport", "msmq.tx.seq"),
+    "__connect.errors.exception.message",
+)
+_ORIGINALS: Final = ("msmq.wire", "msmq.soap")  # the message as it came: long
+_COLUMNS: Final = (
+    *(("arrived", 8), ("over", 6), ("message", 16), ("queue", 17)),
+    *(("verdict", 23), ("record", 11)),
+)
 CAME_IN: Final = "1. What came in?"
 IN_KAFKA: Final = "2. Where is it in Kafka?  (read back with isolation.level=read_committed)"
 TOLD: Final = "3. What was the sender told?"
@@ -64,6 +71,7 @@ def _verdict(entry: AuditEntry, part: Part | None) -> dict[str, Any]:
         "sender": part.sender if part else None,
         "queue": _queue(entry),
         "label": entry.label,
+        "transport": entry.transport,
         "delivery": part.delivery if part else None,
         "arrived_time": _time(entry.at),
         "verdict": entry.verdict,
@@ -84,7 +92,7 @@ def _record(record: FoundRecord) -> dict[str, Any]:
         "headers": {
             name: readable(value)
             for name, value in sorted(record.headers.items())
-            if name != "msmq.wire"
+            if name not in _ORIGINALS
         },
     }
 
@@ -94,6 +102,7 @@ def _told(part: Part, told: Told) -> dict[str, Any]:
         "sender": part.sender,
         "about": part.about,
         "queue": part.queue,
+        "transport": part.transport,
         "delivery": part.delivery,
         "sent": told.sent,
         "session_acked": told.session_acked,
@@ -146,12 +155,14 @@ def _groups(answers: Answers) -> Iterator[dict[str, Any]]:
     for entry in answers.verdicts:
         part = senders.get(entry.id)
         known = (part.sender, part.delivery) if part else ("", "")
-        groups.setdefault((*known, _queue(entry), _words(entry)), []).append(entry.label)
-    for (sender, delivery, queue, verdict), labels in groups.items():
+        key = (*known, entry.transport, _queue(entry), _words(entry))
+        groups.setdefault(key, []).append(entry.label)
+    for (sender, delivery, transport, queue, verdict), labels in groups.items():
         yield {
             "sender": sender,
             "messages": _span(labels),
             "delivery": delivery,
+            "over": transport,
             "queue": queue,
             "verdict": verdict,
         }
@@ -195,12 +206,13 @@ def _short(text: str) -> str:
 
 def _told_row(part: Part, told: Told) -> dict[str, Any]:
     transactional = part.delivery == "transactional"
+    answer, receipt = ("200: ", "receipt: ") if part.transport == "http" else ("", "")
     finals = [f"final ack: {text}" for text in _classes(told.final_acks)]
     admins = [f"admin queue: {text}" for text in _classes(told.admin_acks)]
     return {
         "sender": f"{part.sender}: {part.about}",
-        "session ack": f"{told.session_acked} of {told.sent}",
-        "order ack": f"{told.order_acked} of {told.sent}" if transactional else "-",
+        "session ack": f"{answer}{told.session_acked} of {told.sent}",
+        "order ack": f"{receipt}{told.order_acked} of {told.sent}" if transactional else "-",
         "what became of them": [*finals, *admins] or "-",
     }
 
@@ -216,7 +228,7 @@ def line(entry: AuditEntry) -> str:
     """One verdict, for a pipe; nothing in it can begin a line of its own."""
     place = f" -> {entry.topic}-{entry.partition}" if entry.topic else ""
     reason = f" ({entry.reason})" if entry.reason else ""
-    message = f"{entry.label or entry.id} to {_queue(entry)}"
+    message = f"{entry.label or entry.id} over {entry.transport} to {_queue(entry)}"
     return cell(f"{_time(entry.at)} {entry.verdict}{reason}: {message}{place}").plain
 
 
@@ -229,6 +241,7 @@ def picture(latest: Sequence[AuditEntry], counts: Mapping[str, int], head: str) 
     for entry in latest:
         rows.add_row(
             _time(entry.at)[11:19],
+            cell(entry.transport),
             cell(entry.label or entry.id),
             cell(_queue(entry)),
             Text(_words(entry), _STYLES.get(entry.verdict, "red")),

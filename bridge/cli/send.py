@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,7 @@ from bridge.cli.batch import (
     MAX_BODY,
     Ack,
     Batch,
+    Outcome,
     address_of,
     bodies,
     correlation_of,
@@ -26,22 +28,54 @@ from bridge.cli.batch import (
     source_of,
 )
 from bridge.cli.output import Output, OutputOption, show
+from bridge.cli.send_http import (
+    CaFileOption,
+    HttpConfigOption,
+    HttpOptions,
+    ReceiptsHostOption,
+    ReceiptsPortOption,
+    ReceiptsToOption,
+    http_name,
+    post_all,
+    url_of,
+    way_of,
+)
 from bridge.cli.words import counted, in_words, is_negative
 from bridge.config import Address
 from bridge.model.errors import BridgeError
-from bridge.model.message import EXPRESS, FOUR_DAYS, INFINITE, RECOVERABLE, Message
+from bridge.model.message import (
+    EXPRESS,
+    FOUR_DAYS,
+    INFINITE,
+    JOURNAL_NEGATIVE,
+    RECOVERABLE,
+    Message,
+)
 from bridge.protocol.binary.outgoing import Outgoing
 from bridge.protocol.commands import FinalAcked
 
 U32 = 0xFFFFFFFF
+HERE = "127.0.0.1:1801"
+
+Carry = Callable[[Callable[[int], None]], Coroutine[Any, Any, Outcome]]
 
 QueueOption = Annotated[
     str, typer.Option("--queue", help=r"Path name on the host, like private$\orders.")
 ]
 ToOption = Annotated[
-    str, typer.Option("--to", help="Format name instead of --queue, like DIRECT=OS:h\\q.")
+    str,
+    typer.Option(
+        "--to",
+        help="Instead of --queue a format name, like DIRECT=OS:h\\q, or a URL, like "
+        "http://h/msmq/private$/q: then it is sent over HTTP.",
+    ),
 ]
-HostOption = Annotated[str, typer.Option("--host", help="HOST or HOST:PORT.")]
+HostOption = Annotated[
+    str | None,
+    typer.Option(
+        "--host", help=f"HOST or HOST:PORT to connect to; else that of the URL, or {HERE}."
+    ),
+]
 CountOption = Annotated[int, typer.Option("--count", min=1, help="How many.")]
 TransactionalOption = Annotated[
     bool, typer.Option("--transactional", help="Exactly once, in order.")
@@ -83,6 +117,13 @@ ResponseQueueOption = Annotated[
     str, typer.Option("--response-queue", help="Format name for answers.")
 ]
 AckOption = Annotated[Ack, typer.Option("--ack", help="Acknowledgments to ask for.")]
+DeadLetterOption = Annotated[
+    bool,
+    typer.Option(
+        "--dead-letter",
+        help="Let a message that fails become a dead letter; waits as --wait-final does.",
+    ),
+]
 SourceOption = Annotated[
     str,
     typer.Option("--source", help="GUID to send as; a new one without it. Ids begin at 1 again."),
@@ -99,7 +140,7 @@ TimeoutOption = Annotated[
 
 
 class Refused(BridgeError):
-    """The other queue manager took them over, and then its queue did not take them."""
+    """The other queue manager, or its queue, did not take them."""
 
 
 def register(app: typer.Typer) -> None:
@@ -109,7 +150,7 @@ def register(app: typer.Typer) -> None:
 def send(
     queue: QueueOption = "",
     to: ToOption = "",
-    host: HostOption = "127.0.0.1:1801",
+    host: HostOption = None,
     count: CountOption = 1,
     transactional: TransactionalOption = False,
     per_transaction: PerTransactionOption = 1,
@@ -127,20 +168,31 @@ def send(
     admin_queue: AdminQueueOption = "",
     response_queue: ResponseQueueOption = "",
     ack: AckOption = Ack.NONE,
+    dead_letter: DeadLetterOption = False,
     source: SourceOption = "",
     wait_final: WaitFinalOption = False,
     timeout: TimeoutOption = 60.0,
+    receipts_host: ReceiptsHostOption = "",
+    receipts_port: ReceiptsPortOption = 0,
+    receipts_to: ReceiptsToOption = "",
+    ca_file: CaFileOption = None,
+    config: HttpConfigOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
     r"""Send messages to an MSMQ queue and wait until its queue manager has acknowledged them.
 
     Example: msmq-bridge send --queue 'private$\demo' --transactional --count 1000
+
+    Example: msmq-bridge send --to 'http://localhost/msmq/private$/demo' --transactional
     """
-    address = address_of(host)
+    url = url_of(queue, to)
+    name = http_name if url else format_name
+    address = address_of(HERE if host is None or url else host)
+    as_dead_letter = dead_letter or bool(url and wait_final)  # SR-53: what a final receipt needs
     template = Message(
         source=source_of(source),
         ordinal=0,
-        destination=destination(queue, to, address),
+        destination=f"DIRECT={url}" if url else destination(queue, to, address),
         delivery=RECOVERABLE if recoverable or transactional else EXPRESS,
         priority=0 if transactional else priority,
         sent_time=int(time.time()),
@@ -149,9 +201,10 @@ def send(
         body_type=body_type,
         app_specific=app_specific,
         correlation_id=correlation_of(correlation),
-        admin_queue=format_name("--admin-queue", admin_queue),
-        response_queue=format_name("--response-queue", response_queue),
+        admin_queue=name("--admin-queue", admin_queue),
+        response_queue=name("--response-queue", response_queue),
         ack=ACK_FLAGS[ack],
+        journal=JOURNAL_NEGATIVE if as_dead_letter else 0,
     )
     batch = Batch(
         template=template,
@@ -161,33 +214,52 @@ def send(
         per_transaction=per_transaction if transactional else 0,
         final_ack=wait_final,
     )
-    _send(batch, address, timeout, output)
+    options = HttpOptions(
+        host=host,
+        receipts_host=receipts_host,
+        receipts_port=receipts_port,
+        receipts_to=receipts_to,
+        ca_file=ca_file,
+        config=config,
+    )
+    way = way_of(url, template, options)
+    if way is None:
+        _send(batch, lambda progress: _hand_over(batch, address, timeout, progress), output)
+    else:
+        _send(batch, lambda progress: post_all(batch, way, timeout, progress), output)
 
 
-def _send(batch: Batch, address: Address, timeout: float, output: Output) -> None:
+def _send(batch: Batch, carry: Carry, output: Output) -> None:
+    """All of them, with a bar on a terminal; stdout is for the answer."""
     started = time.monotonic()
-    outgoing = asyncio.run(_carry(batch, address, timeout))
+    screen = Console(stderr=True)
+    with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:
+        task = bar.add_task("sending", total=batch.count)
+        outcome = asyncio.run(carry(lambda done: bar.update(task, completed=done)))
     seconds = time.monotonic() - started
-    finals = [told.message_class for told in outgoing.told if isinstance(told, FinalAcked)]
     answer: dict[str, Any] = {
-        "sent": outgoing.done,
+        "sent": outcome.done,
         "to": batch.template.destination,
         "source": str(batch.template.source),
         "delivery": batch.delivery,
         "seconds": round(seconds, 3),
-        "per_second": round(outgoing.done / seconds),
+        "per_second": round(outcome.done / seconds),
     }
-    if batch.final_ack:
-        answer["final_acks"] = counted(finals)
+    if outcome.final_acks is not None:
+        answer["final_acks"] = counted(outcome.final_acks)
+    if outcome.receipts is not None:
+        answer["receipts"] = counted(outcome.receipts)
     show(answer, output, title="acknowledged")
-    refused = [number for number in finals if is_negative(number)]
-    if batch.final_ack and refused:
-        reasons = ", ".join(in_words(number) for number in dict.fromkeys(refused))
-        raise Refused(f"{len(refused)} of {batch.count} messages were refused: {reasons}")
+    if outcome.refused:
+        reasons = ", ".join(dict.fromkeys(outcome.refused))
+        many = f"{len(outcome.refused)} of {batch.count} messages"
+        raise Refused(f"{many} were refused: {reasons}")
 
 
-async def _carry(batch: Batch, address: Address, timeout: float) -> Outgoing:
-    """All of them, with a bar on a terminal; stdout is for the answer."""
+async def _hand_over(
+    batch: Batch, address: Address, timeout: float, on_progress: Callable[[int], None]
+) -> Outcome:
+    """In binary sessions."""
     ordinals = itertools.count(batch.count + 1)
     seconds, microseconds = divmod(time.time_ns() // 1000, 1_000_000)
     outgoing = Outgoing(
@@ -197,14 +269,15 @@ async def _carry(batch: Batch, address: Address, timeout: float) -> Outgoing:
         ordinals=lambda: next(ordinals),
     )
     outgoing.add(list(batch.messages()))
-    screen = Console(stderr=True)
-    with Progress(console=screen, disable=not screen.is_terminal, transient=True) as bar:
-        task = bar.add_task("sending", total=batch.count)
-        await send_all(
-            outgoing,
-            address.host,
-            address.port,
-            deadline_s=timeout,
-            on_progress=lambda: bar.update(task, completed=outgoing.done),
-        )
-    return outgoing
+    await send_all(
+        outgoing,
+        address.host,
+        address.port,
+        deadline_s=timeout,
+        on_progress=lambda: on_progress(outgoing.done),
+    )
+    if not batch.awaits_final:
+        return Outcome(done=outgoing.done)
+    finals = [told.message_class for told in outgoing.told if isinstance(told, FinalAcked)]
+    refused = [in_words(number) for number in finals if is_negative(number)]
+    return Outcome(done=outgoing.done, final_acks=finals, refused=refused)

@@ -8,7 +8,8 @@ import msgspec
 
 from bridge.core.catalogue import Catalogue, Queue
 from bridge.model.classes import MessageClass
-from bridge.model.message import INFINITE, Message
+from bridge.model.guid import NULL_GUID
+from bridge.model.message import INFINITE, Message, Srmp
 
 MAX_HOPS: Final = 0x1D
 
@@ -17,6 +18,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     clock_skew_s: int = 0
     quota_kb: int = 0xFFFFFFFF  # of the machine
     deadletter_topic: str = ""
+    discards_expired: bool = False  # what comes late over HTTP. SR-61
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -42,6 +44,8 @@ LATE: Final = Refusal(MessageClass.NACK_REACH_QUEUE_TIMEOUT, "time-to-be-receive
 OVER_QUOTA: Final = Refusal(MessageClass.NACK_Q_EXCEED_QUOTA, "over-the-queue-quota")
 TOO_LARGE: Final = Refusal(MessageClass.NACK_Q_EXCEED_QUOTA, "larger-than-the-topic-takes")
 NO_TOPIC: Final = Refusal(MessageClass.NACK_BAD_DST_Q, "topic-cannot-be-made")
+UNKNOWN_TYPE: Final = Refusal(MessageClass.NORMAL, "class-and-receipt-do-not-match")
+FLAWED_SIGNATURE: Final = Refusal(MessageClass.NACK_BAD_SIGNATURE, "signature-is-wrong")
 
 
 def refusal(message: Message, queue: Queue | None) -> Refusal | None:
@@ -69,6 +73,32 @@ def foreign(message: Message, catalogue: Catalogue) -> Refusal | None:
     return HOPS if message.hops + 1 > MAX_HOPS else FOREIGN
 
 
+def unroutable(message: Message, srmp: Srmp, queue: Queue | None) -> Refusal | None:
+    """Over HTTP, before its stream is looked at: SR-13 to SR-17, 3.3 and SR-40, in this order."""
+    if not srmp.is_here:
+        return FOREIGN
+    if queue is None:
+        return UNKNOWN_QUEUE
+    is_plain = message.transaction is None
+    if queue.mapping.transactional is is_plain and not queue.any_kind:
+        return NOT_TRANSACTIONAL_MESSAGE if is_plain else NOT_TRANSACTIONAL_QUEUE
+    if not srmp.is_known:
+        return UNKNOWN_TYPE
+    return FLAWED_SIGNATURE if srmp.flaw else None
+
+
+def is_identified(message: Message) -> bool:
+    """Without Msmq every message has the same id, so it tells nothing. SR-21"""
+    return message.source != NULL_GUID or message.ordinal != 1
+
+
+def is_past(message: Message, policy: Policy) -> bool:
+    """SR-62: of both times the earlier one counts."""
+    now = message.arrived_ms // 1000 - policy.clock_skew_s
+    lasts = message.time_to_reach_queue
+    return (lasts != INFINITE and now > message.sent_time + lasts) or 0 < message.expires < now
+
+
 def expiry(message: Message, policy: Policy) -> Refusal | None:
     """Row 10, QB-100, QB-102: strictly later, signed arithmetic, judged when it arrived."""
     age = message.arrived_ms // 1000 - message.sent_time - policy.clock_skew_s
@@ -82,7 +112,9 @@ def expiry(message: Message, policy: Policy) -> Refusal | None:
 
 
 def size_on_wire(message: Message) -> int:
-    return len(message.wire) + len(message.body)
+    if message.wire:  # has all but the body
+        return len(message.wire) + len(message.body)
+    return len(message.soap) + len(message.extension) + len(message.body)
 
 
 def is_over_machine_quota(message: Message, policy: Policy) -> bool:

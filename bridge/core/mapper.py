@@ -16,12 +16,12 @@ from bridge.core.body import decode
 from bridge.core.catalogue import Catalogue, Queue
 from bridge.core.header_rules import VALUE_ERROR, HeaderRule, compile_rules
 from bridge.core.json_path import JsonPath, json_path
-from bridge.core.mapping import FIRST_COMMON, add_own, common_headers
+from bridge.core.mapping import COMMON, add_own, common_headers
 from bridge.core.mapping_rules import QueueMapping
 from bridge.core.murmur2 import partition_of
 from bridge.core.ports import Headers, Record
+from bridge.core.streams import StreamKey, stream_key
 from bridge.core.values import value_of
-from bridge.model.guid import Guid
 from bridge.model.message import Message
 
 _CACHE: Final = 100_000
@@ -63,7 +63,8 @@ class _Stream:
     __slots__ = ("crc", "headers", "key", "kind", "queue", "recipe", "sequence")
 
     def __init__(self, message: Message, queue: Queue) -> None:
-        self.key = f"{message.source}/{message.destination}".encode("utf-8", "surrogatepass")
+        source, destination = stream_key(message)
+        self.key = f"{source}/{destination}".encode("utf-8", "surrogatepass")
         self.crc = crc32(self.key)  # picks the partition
         self.headers: Headers = {}
         self.kind: tuple[object, ...] = ()  # `headers` are for messages like this
@@ -77,11 +78,11 @@ class Mapper:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
-        self._streams: dict[tuple[Guid, str], _Stream] = {}
+        self._streams: dict[StreamKey, _Stream] = {}
 
     def record(self, message: Message, queue: Queue, text: str = "") -> Record:
         """`text` is the message's id, if it is at hand."""
-        stream = self._streams.get((message.source, message.destination))
+        stream = self._streams.get(stream_key(message))
         if stream is None or stream.queue is not queue:
             stream = self._add(message, queue)
         headers = self._headers(stream, message)
@@ -122,7 +123,9 @@ class Mapper:
     def _headers(self, stream: _Stream, message: Message) -> Headers:
         tx = message.transaction
         sequence = -1 if tx is None else tx.sequence_id
-        kind = astuple(message)[FIRST_COMMON:]
+        kind = astuple(message)[COMMON]
+        if tx is not None and tx.stream is not None:  # the key does not tell
+            kind += (message.source, message.destination)
         if kind != stream.kind or sequence != stream.sequence:
             name = stream.queue.name.encode("utf-8", "surrogatepass")
             stream.headers = common_headers(message) | {"msmq.queue": name}
@@ -132,7 +135,7 @@ class Mapper:
     def _add(self, message: Message, queue: Queue) -> _Stream:
         if len(self._streams) >= _CACHE:
             self._streams.clear()
-        made = self._streams[message.source, message.destination] = _Stream(message, queue)
+        made = self._streams[stream_key(message)] = _Stream(message, queue)
         return made
 
 

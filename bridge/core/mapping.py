@@ -13,7 +13,7 @@ from msgspec.structs import astuple
 
 from bridge.core.ports import Headers, Record
 from bridge.model.guid import Guid
-from bridge.model.message import NO_CORRELATION, Message, Transaction
+from bridge.model.message import NO_CORRELATION, Message, Srmp, Transaction
 
 VERSION: Final = b"1"
 
@@ -103,11 +103,14 @@ _ROWS: Final = (
     _g("msmq.trace", "trace_queue"),
     _g("msmq.connector", "connector"),
     _u("msmq.soap", "soap"),
+    _b("msmq.soap.compound", "soap_compound"),
+    _d("msmq.srmp.expires", "expires"),
     _d("msmq.hops", "hops"),
 )
 _BY_HEADER: Final = {row.header: row for row in _ROWS}
-FIRST_COMMON: Final = Message.__struct_fields__.index("delivery")
-_COMMON_FIELDS: Final = msgspec.structs.fields(Message)[FIRST_COMMON:]
+_FIELDS: Final = Message.__struct_fields__
+COMMON: Final = slice(_FIELDS.index("delivery"), _FIELDS.index("soap"))
+_COMMON_FIELDS: Final = msgspec.structs.fields(Message)[COMMON]
 _BY_FIELD: Final = {row.field: row for row in _ROWS} | {
     "transport": _u("msmq.transport", "transport"),
 }
@@ -131,7 +134,7 @@ def common_headers(message: Message) -> Headers:
         "msmq.dest": _text(message.destination),
         "msmq.transport": message.transport.encode(),
     }
-    for value, (row, default) in zip(astuple(message)[FIRST_COMMON:], _COMMON, strict=True):
+    for value, (row, default) in zip(astuple(message)[COMMON], _COMMON, strict=True):
         if value != default:
             headers[row.header] = row.encode(value)
     if message.transaction is not None:
@@ -152,6 +155,8 @@ def add_own(headers: Headers, message: Message, text: str) -> None:
         headers["msmq.correlation"] = message.correlation_id
     if message.extension:
         headers["msmq.extension"] = message.extension
+    if message.soap:
+        _add_soap(headers, message)
     tx = message.transaction
     if tx is not None:
         headers["msmq.tx.seq"] = b"%d" % tx.number
@@ -167,6 +172,28 @@ def add_own(headers: Headers, message: Message, text: str) -> None:
             headers["msmq.tx.final-ack"] = _YES
         if tx.connector_qm is not None:
             headers["msmq.connector.qm"] = _guid(tx.connector_qm)
+
+
+def _add_soap(headers: Headers, message: Message) -> None:
+    headers["msmq.soap"] = _text(message.soap)
+    if message.soap_compound:
+        headers["msmq.soap.compound"] = message.soap_compound
+    if message.expires:
+        headers["msmq.srmp.expires"] = b"%d" % message.expires
+    if message.srmp is not None and message.transaction is None:
+        _add_boundaries(headers, message.srmp)
+
+
+def _add_boundaries(headers: Headers, srmp: Srmp) -> None:
+    """SRMP has them in messages without a stream, too. Digest srmp.md 7.1"""
+    if srmp.commitment_to:
+        headers["msmq.tx.final-ack"] = _YES
+    if srmp.first:
+        headers["msmq.tx.first"] = _YES
+    if srmp.last:
+        headers["msmq.tx.last"] = _YES
+    if srmp.connector_qm is not None:
+        headers["msmq.connector.qm"] = _guid(srmp.connector_qm)
 
 
 def message_from_record(record: Record) -> Message:

@@ -19,8 +19,9 @@ _TABLE: Final = """
     sent ttrq ttbr lookup admin admin.multi response response.multi
     tx.seqid tx.seq tx.prev tx.id tx.first tx.last tx.final-ack tx.status-queue
     sender cert auth signature hash provider privacy encrypted enc
-    trace connector connector.qm soap soap.compound
+    trace connector connector.qm soap soap.compound srmp.expires
 """
+_COMPOUND: Final = "msmq.soap.compound"
 HEADERS: Final = frozenset(OURS + name for name in _TABLE.split())
 # What `cloudevents: true` makes, unless `add` or `rename` has made it.
 CLOUDEVENTS: Final = frozenset(
@@ -80,6 +81,11 @@ class HeaderRules(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         if self.include == "none" or name in self.exclude:
             return False
         return self.include == "all" or name in self.include
+
+    @property
+    def wants_compound(self) -> bool:
+        """Whether `msmq.soap.compound` is asked for by its name; it repeats the body. Design D7"""
+        return self.includes(_COMPOUND) and (self.include != "all" or _COMPOUND in self.rename)
 
     def name_of(self, name: str) -> str:
         """What the header `msmq.…` is called in the record."""

@@ -7,6 +7,8 @@ from typing import Final, Protocol
 
 import msgspec
 
+from bridge.core.posted import Due
+
 Headers = dict[str, bytes]
 
 
@@ -24,13 +26,15 @@ class Record(msgspec.Struct, frozen=True):
 OUTBOX: Final = "outbox/"
 
 
-class OutboxEntry(msgspec.Struct, frozen=True, kw_only=True):
+class OutboxEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One packet that waits to be taken, and who should take it."""
 
     ordinal: int
     queue_manager: str = ""  # GUID of the peer, if it is known by one
     host: str = ""  # else, or when it has no session: name or address
     packet: bytes
+    url: str = ""  # over HTTP: the packet is an envelope for this URL, asked for by `host`
+    expires: int = 0  # Unix seconds; 0 is never
 
     @property
     def key(self) -> str:
@@ -61,6 +65,7 @@ class Unit(msgspec.Struct, kw_only=True):
     audit: list[bytes] = []
     rejects: list[Record] = []
     acks: list[OutboxEntry] = []  # they are in `state`; once committed they may leave
+    due: list[Due] = []  # receipts of streams, likewise
     claims: list[Claim] = []
 
     def __bool__(self) -> bool:

@@ -13,7 +13,7 @@ from zlib import crc32
 
 import msgspec
 
-from bridge.core import audit, chunks
+from bridge.core import audit, chunks, posted
 from bridge.core.admission import (
     EXPIRED,
     LATE,
@@ -25,12 +25,16 @@ from bridge.core.admission import (
     expiry,
     fits_journal,
     foreign,
+    is_identified,
     is_over_machine_quota,
     is_over_quota,
+    is_past,
     refusal,
+    unroutable,
 )
 from bridge.core.catalogue import Catalogue, Queue
 from bridge.core.history import History, mark_of
+from bridge.core.http_receipts import HttpReceipts
 from bridge.core.mapper import Mapper
 from bridge.core.mapping import headers_of, size_of
 from bridge.core.mapping_rules import QueueSettings
@@ -43,17 +47,20 @@ from bridge.core.ports import (
     Unit,
     decode_entry,
 )
+from bridge.core.posted import PREFIX as POSTED
+from bridge.core.posted import Due, Posted, PostedStreams
 from bridge.core.receipts import Receipts
-from bridge.core.streams import PREFIX, Place, Streams, place
+from bridge.core.streams import PREFIX, Place, Streams, place, stream_key
 from bridge.model.classes import MessageClass
 from bridge.model.guid import NULL_GUID, Guid
-from bridge.model.message import JOURNAL_NEGATIVE, Message, Transaction
+from bridge.model.message import JOURNAL_NEGATIVE, Message, Srmp, Transaction
 from bridge.model.verdict import ACCEPTED, BUSY, DUPLICATE, Cursor, Outcome, Verdict
 
 UNIT_KEY: Final = "unit"
 _DEAD_LETTERS: Final = (OVER_QUOTA, EXPIRED, LATE)
 _REJECT_BYTES: Final = 7 << 20  # the rejects topic takes 8 MiB
 _SMALL: Final = 4096
+SWEEP_S: Final = 86_400
 _USUAL_HEADERS: Final = QueueSettings().headers
 
 
@@ -70,10 +77,12 @@ class Shard:
         self._receipts = receipts or Receipts()
         self.use(catalogue)
         self.streams = Streams()
+        self.posted = PostedStreams()
         self.history = History()
         self.kept: dict[str, bytes] = {}  # state entries that are not streams
         self.outbox: dict[int, OutboxEntry] = {}
         self._unit_number = 0
+        self._swept = 0
         self._via = NULL_GUID
         self._begin()
 
@@ -84,6 +93,7 @@ class Shard:
         self._state: dict[str, bytes | None] = {}
         self._acks: list[OutboxEntry] = []
         self._claims: list[Claim] = []
+        self._due: list[Due] = []
 
     # -- state ------------------------------------------------------------------------------
 
@@ -95,9 +105,13 @@ class Shard:
     def restore(self, snapshot: Snapshot) -> None:
         """Become what the shard's committed transactions made of it."""
         self.streams, self.history, self.kept, self.outbox = Streams(), History(), {}, {}
+        self.posted = PostedStreams()
+        self._swept = 0
         for key, value in snapshot.state.items():
             if key.startswith(PREFIX):
                 self.streams.restore(key, value)
+            elif key.startswith(POSTED):
+                self.posted.restore(key, value)
             elif key.startswith(OUTBOX):
                 entry = decode_entry(value)
                 self.outbox[entry.ordinal] = entry
@@ -120,16 +134,21 @@ class Shard:
     def take_unit(self, now_s: int) -> tuple[int, Unit]:
         """Close the unit that was filled; its number proves later whether it was committed."""
         self._unit_number += 1
+        if now_s - self._swept >= SWEEP_S:
+            self._swept = now_s
+            self.posted.retire(now_s)
         unit = Unit(
             records=self._records,
             state=self._state
             | self.streams.take_changes()
+            | self.posted.take_changes()
             | {UNIT_KEY: msgspec.json.encode(self._unit_number)},
             seen=self.history.take_fresh(now_s, self._unit_number),
             audit=list(audit.encode(self._entries)),
             rejects=self._rejects,
             acks=self._acks,
             claims=self._claims,
+            due=self._due,
         )
         self._begin()
         return self._unit_number, unit
@@ -142,13 +161,21 @@ class Shard:
         if catalogue.is_open_ended:
             for message in messages:
                 queue = catalogue.find(message.destination)
-                if queue and not (foreign(message, catalogue) or refusal(message, queue)):
+                if queue and not self._is_refused(message, queue):
                     found.update(catalogue.unknown_topics(queue, message))
         return found
+
+    def _is_refused(self, message: Message, queue: Queue) -> bool:
+        """Whatever its stream says: no topic is made for it."""
+        if message.srmp is not None and unroutable(message, message.srmp, queue):
+            return True
+        return bool(foreign(message, self._catalogue) or refusal(message, queue))
 
     def admit(self, messages: Sequence[Message], via: Guid = NULL_GUID) -> list[Verdict]:
         """`via` is the queue manager that handed them to us."""
         self._via = via
+        if messages and messages[0].srmp is not None:  # those that come so come alone
+            return [self._posted(m, m.srmp) for m in messages if m.srmp is not None]
         return [
             self._plain(m) if m.transaction is None else self._transactional(m, m.transaction)
             for m in messages
@@ -196,6 +223,69 @@ class Shard:
         assert queue is not None
         return self._accept(message, queue, cursor)
 
+    def _posted(self, message: Message, srmp: Srmp) -> Verdict:
+        """Over HTTP, in the order of SR-1. What is refused changes no state: the sender tries
+        again, or gives up and bridges the gap (SR-24, SR-26)."""
+        queue = self._catalogue.find(message.destination)
+        if reason := unroutable(message, srmp, queue):
+            return self._refuse(message, queue, reason)
+        assert queue is not None
+        if verdict := self._out_of_turn(message, srmp, queue):
+            return verdict
+        if reason := refusal(message, queue):
+            return self._refuse(message, queue, reason)
+        if is_over_machine_quota(message, self._policy) or is_over_quota(message, queue):
+            return self._postpone(message)  # SR-6, SR-7
+        receipts = HttpReceipts(message, srmp, self._receipts.local, self._receipts.ordinals)
+        if self._policy.discards_expired and is_past(message, self._policy):  # SR-61
+            verdict = self._refuse(message, queue, EXPIRED)
+            self._owe(receipts.left(MessageClass.NACK_RECEIVE_TIMEOUT, self._take(message, srmp)))
+            return verdict
+        verdict = self._accept(message, queue, None)
+        if verdict.outcome is Outcome.ACCEPTED:
+            row = self._take(message, srmp)
+            self._owe(receipts.delivered())
+            # A forward queue receives what it takes (design D5, SR-46).
+            self._owe(receipts.left(MessageClass.ACK_RECEIVE, row))
+        return verdict
+
+    def _out_of_turn(self, message: Message, srmp: Srmp, queue: Queue) -> Verdict | None:
+        """Here before, or ahead of what is missing; None: it may come. SR-21, SR-30, SR-37"""
+        tx = message.transaction
+        if tx is None:
+            now = message.arrived_ms // 1000
+            if not is_identified(message) or not self.history.knows(
+                message.source, mark_of(message), now
+            ):
+                return None
+            self._entries.append(audit.entry_of(message, DUPLICATE))
+            return DUPLICATE
+        key = stream_key(message)
+        row = self.posted.get(key)
+        where = posted.place(row, tx, srmp)
+        if where is Place.NEXT:
+            return None
+        if row.text:
+            self.posted.advance(key, posted.not_taken(row, message))
+        outcome = Outcome.OUT_OF_ORDER
+        if where is Place.BEHIND:
+            outcome = Outcome.DUPLICATE
+            self._due.append(posted.repeated(key, row, tx))
+        return self._drop(message, queue, outcome, Cursor(row.id, row.number))
+
+    def _take(self, message: Message, srmp: Srmp) -> Posted | None:
+        """It counts as here from now on; the row of its stream, if it has one. SR-24, SR-32"""
+        tx = message.transaction
+        if tx is None:
+            if is_identified(message):
+                self.history.add(message.source, mark_of(message), message.arrived_ms // 1000)
+            return None
+        key = stream_key(message)
+        row = posted.taken(self.posted.get(key), message, tx, srmp)
+        self.posted.advance(key, row)
+        self._due.append(posted.due_of(key, row))
+        return row
+
     def _postpone(self, message: Message) -> Verdict:
         """Row 12, DM-11: no nack; the session ends, and the sender keeps what it has."""
         self._entries.append(audit.entry_of(message, BUSY))
@@ -230,7 +320,9 @@ class Shard:
             self._records += [_journal_record(r, queue) for r in made]
         verdict = ACCEPTED if cursor is None else Verdict(Outcome.ACCEPTED, 0, "", cursor)
         tx = message.transaction
-        if message.ack or (tx is not None and (tx.final_ack or message.journal)):
+        if (
+            message.ack or (tx is not None and (tx.final_ack or message.journal))
+        ) and message.srmp is None:
             self._owe(self._receipts.accepted(message, self._via))
         if message.trace_queue is not None:
             self._owe(self._receipts.report(message))
@@ -263,6 +355,8 @@ class Shard:
         outcome = Outcome.EXPIRED if reason in (EXPIRED, LATE) else Outcome.REJECTED
         verdict = Verdict(outcome, reason.message_class, reason.reason, cursor)
         self._entries.append(audit.entry_of(message, verdict, queue.name if queue else ""))
+        if message.soap_compound:  # with the body, which it repeats, more than our topics take
+            message = msgspec.structs.replace(message, soap_compound=b"")
         self._rejects.append(_reject_record(message, queue, reason))
         if (
             reason in _DEAD_LETTERS
@@ -270,7 +364,8 @@ class Shard:
             and (message.journal & JOURNAL_NEGATIVE)
         ):
             self._records.append(_dead_letter(message, reason, self._policy.deadletter_topic))
-        self._owe(self._receipts.refused(message, reason.message_class, self._via))
+        if message.srmp is None:
+            self._owe(self._receipts.refused(message, reason.message_class, self._via))
         return verdict
 
     def _owe(self, acks: Iterable[OutboxEntry]) -> None:

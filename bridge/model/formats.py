@@ -104,6 +104,7 @@ class Direct(_Name, frozen=True, kw_only=True, gc=False, eq=False):
             return f"DIRECT={self.protocol}:{self.host}\\{private}{tail}"
         port = "" if self.port == HTTP_PORTS[self.protocol] else f":{self.port}"
         private = f"{PRIVATE_PREFIX}/" if self.private else ""
+        tail = tail.replace("%", "%25").replace("?", "%3F")  # as they are they would be a URL's own
         return f"DIRECT={self.protocol}://{self.host}{port}/MSMQ/{private}{tail}"
 
 

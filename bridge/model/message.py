@@ -38,6 +38,26 @@ class Transaction(msgspec.Struct, frozen=True, gc=False):
     last: bool = False
     final_ack: bool = False
     connector_qm: Guid | None = None
+    stream: tuple[Guid, str] | None = None  # whose numbers these are, if not (source, destination)
+
+
+class Srmp(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a message over HTTP asks of its receiver beyond its properties. MC-MQSRM 2.2.5"""
+
+    to: str  # as sent; the destination may be a redirected one
+    stream_id: str = ""  # echoed byte for byte in receipts
+    starts: bool = False  # the first of its stream
+    receipts_to: str = ""  # URL for the receipts of its stream, in the first one only
+    delivery_to: str = ""  # URLs for its own receipts
+    commitment_to: str = ""
+    positive: bool = False  # which commitments it wants to hear of
+    negative: bool = False
+    first: bool = False  # of a transaction; a message without a stream may say so too
+    last: bool = False
+    connector_qm: Guid | None = None
+    flaw: str = ""  # why its signature cannot be right
+    is_here: bool = True  # its host is one of ours
+    is_known: bool = True  # its class and its receipts say together what it is
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
@@ -91,7 +111,11 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     encrypted: bool = False  # the body is not in the clear
     trace_queue: Guid | None = None
     connector: Guid | None = None
+    # From here on: what came as SOAP. Each message has its own.
     soap: str = ""
+    soap_compound: bytes = b""  # the whole HTTP request, if the mapping wants it
+    expires: int = 0  # Unix seconds, expiresAt of SRMP; 0 is never
+    srmp: Srmp | None = None
 
     @property
     def id(self) -> str:

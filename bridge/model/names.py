@@ -10,6 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from ipaddress import IPv4Address, ip_address
 from typing import Final
+from urllib.parse import unquote
 
 from bridge.model.errors import IllegalName
 from bridge.model.formats import (
@@ -179,7 +180,8 @@ def _direct_http(protocol: str, rest: str) -> Direct:
     match = _URL.fullmatch(rest)
     if match is None:
         raise _FaultError("not //host[:port]/MSMQ/queue")
-    private, queue, suffix, subqueue = _queue(match[3].replace("/", "\\"))
+    path = unquote(match[3].partition("?")[0])  # a query belongs to whoever wrote it
+    private, queue, suffix, subqueue = _queue(path.replace("/", "\\"))
     return Direct(
         protocol=protocol,
         host=_match(_HOST, match[1], "host"),

@@ -40,7 +40,7 @@ def flow(monkeypatch: pytest.MonkeyPatch) -> Flow:
 def test_sums_and_rates(flow: Flow) -> None:
     flow.after(1.0, came=30, settled=20)
     flow.telemetry.message("rejected", "NACK_Q_DELETED", 2)
-    flow.telemetry.message("rejected", "NACK_BAD_DST_Q", 3)
+    flow.telemetry.message("rejected", "NACK_BAD_DST_Q", 3, "http")
     flow.telemetry.refusal("cloned-guid")
     flow.now += 1.0
     told = flow.meter.report()

@@ -19,10 +19,12 @@ class FakeShard:
         self.streams = Streams()
         self.outbox: dict[int, OutboxEntry] = {}
 
-    def owe(self, count: int, **to: str) -> None:
+    def owe(self, count: int, *, queue_manager: str = "", host: str = "") -> None:
         for _ in range(count):
             ordinal = len(self.outbox)
-            self.outbox[ordinal] = OutboxEntry(ordinal=ordinal, packet=b"", **to)
+            self.outbox[ordinal] = OutboxEntry(
+                ordinal=ordinal, queue_manager=queue_manager, host=host, packet=b""
+            )
 
 
 class FakePump:

@@ -26,6 +26,7 @@ def test_everything_that_is_counted() -> None:
     telemetry.session_opened()
     telemetry.session_closed("peer hung up")
     telemetry.message("accepted", count=3)
+    telemetry.message("accepted", count=2, transport="http")
     telemetry.message("rejected", "NACK_BAD_DST_Q")
     telemetry.records("orders", 3)
     telemetry.transaction("committed", messages=4, seconds=0.02)
@@ -40,8 +41,9 @@ def test_everything_that_is_counted() -> None:
         ("msmq_bridge_sessions_opened_total",): 2,
         ("msmq_bridge_sessions",): 1,
         ("msmq_bridge_sessions_closed_total", "peer hung up"): 1,
-        ("msmq_bridge_messages_total", "", "accepted"): 3,
-        ("msmq_bridge_messages_total", "NACK_BAD_DST_Q", "rejected"): 1,
+        ("msmq_bridge_messages_total", "", "binary", "accepted"): 3,
+        ("msmq_bridge_messages_total", "", "http", "accepted"): 2,
+        ("msmq_bridge_messages_total", "NACK_BAD_DST_Q", "binary", "rejected"): 1,
         ("msmq_bridge_records_total", "orders"): 3,
         ("msmq_bridge_transactions_total", "committed"): 1,
         ("msmq_bridge_bytes_received_total",): 1000,

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from tests.bench.neighbours import CALM
-from tests.bench.report import amount
-from tests.bench.scenarios import FLOODS, KIB, SMALL
+from tests.bench.report import amount, share
+from tests.bench.scenarios import FLOODS, KIB, SMALL, called
 
 WIDTH = 860
 _LEFT = 250  # where bars begin
@@ -50,11 +50,8 @@ def bars(results: Mapping[str, Mapping[str, Any]]) -> Iterator[Bar]:
             continue
         if flood.raw.name not in shown:
             shown.add(flood.raw.name)
-            yield Bar(f"raw producer, {flood.kind}", "raw", raw["per_second"], "")
-        beside = f" and {flood.idle:,} idle" if flood.idle else ""
-        noun = "session" if flood.sessions == 1 else "sessions"
-        label = f"{flood.sessions:,} {noun}{beside}"
-        yield Bar(label, "bridge", row["per_second"], f" · {row['of_raw']:.2f} of raw")
+            yield Bar(f"raw producer, {called(flood.kind)}", "raw", raw["per_second"], "")
+        yield Bar(flood.who, "bridge", row["per_second"], f" · {share(row['of_raw'])} of raw")
 
 
 def draw(told: Mapping[str, Any]) -> str:

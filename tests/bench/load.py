@@ -20,7 +20,9 @@ import struct
 import sys
 import time
 import uuid
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from tests.bench.figures import percentile
 from tests.bench.packets import KINDS, Block, base_header, make_block
@@ -39,6 +41,27 @@ _READ = selectors.EVENT_READ
 _WRITE = selectors.EVENT_WRITE
 
 Address = tuple[str, int]
+
+
+class Session(Protocol):
+    """What a driver moves."""
+
+    socket: socket.socket
+    count: int
+    limit: int  # so many may be sent by now
+    acked: int
+    tail: int  # so many need not be acked in the end
+
+    @property
+    def done(self) -> bool: ...
+
+    def push(self) -> bool:
+        """Send what may be sent; whether the socket took all of it."""
+        ...
+
+    def pull(self) -> int:
+        """Read what came; how many more messages are acked by it."""
+        ...
 
 
 class LoadSession:
@@ -154,7 +177,7 @@ def connect(
 class Driver:
     """Moves all sessions until they are done."""
 
-    def __init__(self, sessions: list[LoadSession], pace: Pace | None = None) -> None:
+    def __init__(self, sessions: Sequence[Session], pace: Pace | None = None) -> None:
         self._sessions = sessions
         self._pace = pace
         self._turn = 0  # bursts that were let go
@@ -250,15 +273,31 @@ def report(outcome: Outcome, cpu_s: float) -> dict[str, float]:
     return told
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+def perform(run: Callable[[], Outcome]) -> None:
+    """At a line on stdin; what came of it goes to stdout. Returns when stdin ends."""
+    gc.disable()  # what it makes has no cycles
+    print("ready", flush=True)
+    sys.stdin.readline()
+    cpu = time.process_time()
+    outcome = run()
+    print(json.dumps(report(outcome, time.process_time() - cpu)), flush=True)
+    sys.stdin.read()
+
+
+def arguments(parser: argparse.ArgumentParser, kinds: Sequence[str]) -> None:
+    """Those of every generator; the last kind is the default."""
     parser.add_argument("--address", required=True, help="host:port")
     parser.add_argument("--queue", default="private$\\orders", help="path name")
-    parser.add_argument("--kind", choices=KINDS, default="transactional")
+    parser.add_argument("--kind", choices=kinds, default=kinds[-1])
     parser.add_argument("--sessions", type=int, default=8)
     parser.add_argument("--count", type=int, default=1024, help="messages of each session")
     parser.add_argument("--size", type=int, default=1024, help="bytes of a body")
     parser.add_argument("--idle", type=int, default=0, help="sessions that only stay open")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    arguments(parser, KINDS)
     parser.add_argument(
         "--rate", type=float, default=0.0, help="messages a second; 0: all it takes"
     )
@@ -270,13 +309,7 @@ def main() -> None:
     active = connect(address, given.queue, given.kind, given.sessions, given.count, given.size)
     pace = Pace(given.rate, given.burst, given.sessions) if given.rate else None
     driver = Driver([*active, *idle], pace)
-    gc.disable()  # what it makes has no cycles
-    print("ready", flush=True)
-    sys.stdin.readline()
-    cpu = time.process_time()
-    outcome = driver.run()
-    print(json.dumps(report(outcome, time.process_time() - cpu)), flush=True)
-    sys.stdin.read()
+    perform(driver.run)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """What Kafka can do: a plain transactional producer with the very records that the bridge makes.
 
-The load generator's packets go through the bridge's own reader and mapper once, beforehand; what
-is timed is `produce` and `commit_transaction` alone, with the bridge's producer settings.
+The load generators' packets and requests go through the bridge's own reader and mapper once,
+beforehand; what is timed is `produce` and `commit_transaction` alone, with the bridge's producer
+settings.
 """
 
 from __future__ import annotations
@@ -24,8 +25,12 @@ from bridge.core.ports import Record
 from bridge.model.guid import Guid
 from bridge.model.message import Message
 from bridge.wire.binary.packet import PacketReader
+from bridge.wire.srmp.convert import message_from_request
+from bridge.wire.srmp.request import read_whole_request
 from tests.bench.figures import micros
 from tests.bench.packets import KINDS, make_block
+from tests.bench.posts import KINDS as HTTP_KINDS
+from tests.bench.posts import Posts
 
 PER_TRANSACTION = 2000
 STREAMS = 64
@@ -37,11 +42,21 @@ def messages(queue: str, kind: str, size: int, each: int) -> Iterator[Message]:
     """The first messages of as many senders as the bridge will have."""
     now = time.time()
     for _ in range(STREAMS):
+        if kind in HTTP_KINDS:
+            yield from _posted(queue, kind, size, each, now)
+            continue
         block = make_block(queue, kind, each, size, uuid.uuid4().bytes_le, int(now))
         read = PacketReader().feed_open(bytes(block.data), "127.0.0.1", int(now * 1000))
         for message in read:
             assert isinstance(message, Message)
             yield message
+
+
+def _posted(queue: str, kind: str, size: int, each: int, now: float) -> Iterator[Message]:
+    posts = Posts(queue, kind, size, uuid.uuid4(), int(now), "http://127.0.0.1/msmq/q")
+    for number in range(1, each + 1):
+        _, request = read_whole_request(bytes(posts.request(number)))
+        yield message_from_request(request, peer="127.0.0.1", arrived_ms=int(now * 1000))
 
 
 def records(config: Path, queue: str, kind: str, size: int) -> list[Record]:
@@ -90,7 +105,7 @@ def main() -> None:
     parser.add_argument("--config", type=Path, required=True)
     parser.add_argument("--topic", required=True)
     parser.add_argument("--queue", required=True)
-    parser.add_argument("--kind", choices=KINDS, required=True)
+    parser.add_argument("--kind", choices=(*KINDS, *HTTP_KINDS), required=True)
     parser.add_argument("--size", type=int, required=True)
     parser.add_argument("--count", type=int, required=True, help="a multiple of 2000")
     given = parser.parse_args()

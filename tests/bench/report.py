@@ -13,10 +13,11 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from tests.bench.neighbours import CALM
-from tests.bench.scenarios import FLOODS, KIB, LATENCIES, MEMORY, START_UP, verdicts
+from tests.bench.scenarios import FLOODS, KIB, LATENCIES, MEMORY, START_UP, called, verdicts
 
 FORMAT = 1
 WIDTH = 100
+_SPREAD = "p50 / p99 / worst"
 Results = Mapping[str, Mapping[str, Any]]
 
 
@@ -94,17 +95,15 @@ def _floods(results: Results, where: str) -> Table:
                 table.add_section()
             shown = flood.raw.name
             raw = results[shown]
-            label = f"raw producer, {flood.kind}, {flood.size // KIB} KiB"
+            label = f"raw producer, {called(flood.kind)}, {flood.size // KIB} KiB"
             table.add_row(label, f"{raw['per_second']:,.0f}", "", f"{raw['cpu_us']:.1f}", "", "")
-        beside = f" and {flood.idle:,} idle" if flood.idle else ""
-        noun = "session" if flood.sessions == 1 else "sessions"
         row = results[flood.name]
         table.add_row(
-            f"  {flood.sessions:,} {noun}{beside}",
+            f"  {flood.who}",
             f"{row['per_second']:,.0f}",
-            f"{row['of_raw']:.2f}",
+            share(row["of_raw"]),
             f"{row['cpu_us']:.1f}",
-            f"{row['cpu_of_raw']:.1f}x",
+            f"{row['cpu_of_raw']:.{1 if row['cpu_of_raw'] < 100 else 0}f}x",
             f"{row['sender_cpu_us']:.1f}",
         )
     return table
@@ -114,10 +113,11 @@ def _rest(results: Results) -> Iterable[tuple[str, str]]:
     for name, burst in LATENCIES.items():
         if row := results.get(name):
             way = "one by one" if burst == 1 else f"{burst} at a time"
-            yield (
-                f"ack latency at {row['rate']:,.0f} a second, {way}: p50 / p99 / worst",
-                f"{row['p50_ms']:.0f} / {row['p99_ms']:.0f} / {row['max_ms']:.0f} ms",
-            )
+            yield f"ack latency at {row['rate']:,.0f} a second, {way}: {_SPREAD}", _spread(row)
+    for flood in FLOODS:
+        if flood.is_http and (row := results.get(flood.name)):
+            what = f"{called(flood.kind)}, {flood.who}"
+            yield f"the answer to a request, {what}: {_SPREAD}", _spread(row)
     if row := results.get(MEMORY):
         yield (
             f"RSS with none and with {row['sessions']:,} idle sessions",
@@ -131,6 +131,10 @@ def _rest(results: Results) -> Iterable[tuple[str, str]]:
         yield "a plain read of the same state topic", f"{row['plain_read_s']:.2f} s"
 
 
+def _spread(row: Mapping[str, Any]) -> str:
+    return f"{row['p50_ms']:.0f} / {row['p99_ms']:.0f} / {row['max_ms']:.0f} ms"
+
+
 def _targets(found: Iterable[Mapping[str, Any]]) -> Table:
     table = Table(title="Targets", width=WIDTH)
     table.add_column("what", ratio=1)
@@ -141,6 +145,11 @@ def _targets(found: Iterable[Mapping[str, Any]]) -> Table:
         mark = "[green]reached[/]" if target["reached"] else "[red]not reached[/]"
         table.add_row(target["what"], amount(target), target["wanted"], mark)
     return table
+
+
+def share(value: float) -> str:
+    """Of one; of a very small one as much as says something."""
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 def amount(target: Mapping[str, Any]) -> str:

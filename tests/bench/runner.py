@@ -12,6 +12,7 @@ from statistics import median
 from typing import Any
 
 from tests.bench.figures import micros, ratio
+from tests.bench.posts import KINDS as HTTP_KINDS
 from tests.bench.raw import PARTITIONS
 from tests.bench.scenarios import (
     FEW,
@@ -114,9 +115,10 @@ class Runner:
         self._results[flood.name] = {**shape, "idle": flood.idle, **row}
 
     def _send(self, **options: object) -> dict[str, Any]:
-        """One run of the load generator, and what it cost the bridge until that is quiet again."""
+        """One run of a load generator, and what it cost the bridge until that is quiet again."""
         bridge = self._running()
-        sender = Sender(bridge.address, **options)
+        is_http = options.get("kind") in HTTP_KINDS
+        sender = Sender(bridge.http_address if is_http else bridge.address, **options)
         try:
             bridge.settle()
             before = bridge.cpu_s()

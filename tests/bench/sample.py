@@ -19,6 +19,8 @@ def sample_results() -> dict[str, dict[str, Any]]:
             "sender_of_bridge": 0.03,
             "of_10_sessions": 1.1,
         }
+        if flood.is_http:
+            results[flood.name] |= {"p50_ms": 11.0, "p99_ms": 22.0, "max_ms": 33.0}
     for name in LATENCIES:
         results[name] = {"rate": 9000.0, "p50_ms": 15.0, "p99_ms": 99.0, "max_ms": 130.0}
     results[MEMORY] = {

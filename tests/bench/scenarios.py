@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from tests.bench.packets import KINDS
+from tests.bench.posts import KINDS as HTTP_KINDS
 
 KIB = 1024
 SMALL, LARGE = KIB, 64 * KIB
@@ -28,7 +29,14 @@ _COUNTS = {
     (LARGE, 8): 256,
     (LARGE, 64): 96,
 }
+# Over HTTP each connection waits for the commit of one message.
+_HTTP_COUNTS = {1: 640, 8: 288}
 _RAW_COUNTS = {SMALL: 60_000, LARGE: 4000}
+
+
+def called(kind: str) -> str:
+    """A kind of message as people read it."""
+    return kind.replace("srmp-", "SRMP ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +69,19 @@ class Flood:
         return f"bridge/{self.kind}/{self.size // KIB}KiB/{self.sessions}{beside}"
 
     @property
+    def is_http(self) -> bool:
+        return self.kind in HTTP_KINDS
+
+    @property
+    def who(self) -> str:
+        noun = "connection" if self.is_http else "session"
+        beside = f" and {self.idle:,} idle" if self.idle else ""
+        return f"{self.sessions:,} {noun}{'' if self.sessions == 1 else 's'}{beside}"
+
+    @property
     def queue(self) -> str:
-        return "private$\\orders" if self.kind == "transactional" else "private$\\plain"
+        in_order = self.kind in ("transactional", "srmp-stream")
+        return "private$\\orders" if in_order else "private$\\plain"
 
     @property
     def raw(self) -> Raw:
@@ -70,7 +89,10 @@ class Flood:
 
     def count(self, quick: bool) -> int:
         """Messages of each session."""
-        count = _COUNTS[self.size, self.sessions]
+        if self.is_http:
+            count = _HTTP_COUNTS[self.sessions]
+        else:
+            count = _COUNTS[self.size, self.sessions]
         if quick:
             count //= QUICK
         return max(1, count // HALF_WINDOW) * HALF_WINDOW
@@ -79,6 +101,7 @@ class Flood:
 MAIN = Flood("transactional", SMALL, 64)
 FEW = Flood("transactional", SMALL, 10)
 MANY = Flood("transactional", SMALL, 1000)
+HTTP = Flood("srmp-durable", SMALL, 8)
 FLOODS = (
     *(Flood("transactional", SMALL, sessions) for sessions in (1, 8, 64)),
     Flood("transactional", SMALL, 64, IDLE_SESSIONS),
@@ -86,6 +109,9 @@ FLOODS = (
     MANY,
     *(Flood(kind, SMALL, sessions) for kind in KINDS[:2] for sessions in (1, 8, 64)),
     *(Flood(kind, LARGE, sessions) for kind in reversed(KINDS) for sessions in (1, 8, 64)),
+    Flood("srmp-durable", SMALL, 1),
+    HTTP,
+    Flood("srmp-stream", SMALL, 8),
 )
 # At half the throughput of MAIN: one by one, or as many at a time as a session acks at once.
 LATENCIES: Mapping[str, int] = {"latency/steady": 1, "latency/bursts": HALF_WINDOW}
@@ -129,6 +155,9 @@ TARGETS = (
     Target("  what the streams add to it", START_UP, "added_of_plain_read", 2.0, "x", True),
     Target(
         "CPU of the load generator, of the bridge's", MAIN.name, "sender_of_bridge", 0.1, "", True
+    ),
+    Target(
+        "CPU of the one over HTTP, of the bridge's", HTTP.name, "sender_of_bridge", 0.1, "", True
     ),
 )
 

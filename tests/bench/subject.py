@@ -14,13 +14,14 @@ from typing import Any
 
 import psutil
 
-from tests.outside.appliance import ROOT, Appliance, command
+from tests.bench.posts import KINDS as HTTP_KINDS
+from tests.outside.appliance import ROOT, Appliance, Settings, command
 
 START_S = 120.0
 QUIET_S = 0.25
 QUIET_CPU_S = 0.021  # of a quarter second: two ticks of the clock that the kernel counts with
 PATIENCE_S = 20.0
-_BINARY = "listening: binary on "
+_BINARY, _HTTP = "listening: binary on ", "listening: srmp on "
 _READY = "ready:"
 
 
@@ -36,12 +37,12 @@ class Subject:
         self, folder: Path, bootstrap: str, prefix: str, settings: Mapping[str, object]
     ) -> None:
         folder.mkdir()
-        self._written = Appliance(folder, bootstrap, prefix)
+        self._written = Appliance(folder, bootstrap, prefix, settings=Settings(listen={"srmp": 0}))
         self.config = self._written.config
         chosen = json.loads(self.config.read_text()) | settings
         self.config.write_text(json.dumps(chosen, indent=1))
         self.log = folder / "log.txt"
-        self.address = ""
+        self.address = self.http_address = ""
         self._process: subprocess.Popen[str] | None = None
 
     def topic(self, name: str) -> str:
@@ -65,6 +66,8 @@ class Subject:
         for line in self._process.stdout:
             if line.startswith(_BINARY):
                 self.address = line.removeprefix(_BINARY).strip()
+            if line.startswith(_HTTP):
+                self.http_address = line.removeprefix(_HTTP).strip()
             if line.startswith(_READY):
                 return time.monotonic() - started
         raise RuntimeError(f"the bridge did not start:\n{self.log.read_text()[-2000:]}")
@@ -115,12 +118,13 @@ class Subject:
 
 
 class Sender:
-    """The load generator, in a process of its own."""
+    """A load generator, in a process of its own."""
 
     def __init__(self, address: str, **options: object) -> None:
+        program = "http_load" if options.get("kind") in HTTP_KINDS else "load"
         arguments = [str(x) for key, value in options.items() for x in (f"--{key}", value)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.bench.load", "--address", address, *arguments],
+            [sys.executable, "-m", f"tests.bench.{program}", "--address", address, *arguments],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

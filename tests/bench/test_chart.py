@@ -11,10 +11,11 @@ def test_chart_is_well_formed_and_whole() -> None:
     told["targets"][0]["what"] = "a < b & 'c'"
     root = ET.fromstring(draw(told))  # noqa: S314 - our own
     assert root.tag == f"{SVG}svg"
-    assert len(root.findall(f"{SVG}rect")) == len(list(bars(told["results"]))) == 3 + 12
+    assert len(root.findall(f"{SVG}rect")) == len(list(bars(told["results"]))) == 5 + 15
     texts = [text.text for text in root.iter(f"{SVG}text")]
     assert "a < b & 'c'" in texts
-    assert "raw producer, transactional" in texts
+    assert {"raw producer, transactional", "raw producer, SRMP stream"} <= set(texts)
+    assert "8 connections" in texts
     assert len(root.findall(f"{SVG}circle")) == len(told["targets"])
 
 

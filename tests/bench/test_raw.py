@@ -5,6 +5,7 @@ from uuid import uuid4
 import pytest
 
 from tests.bench.packets import KINDS
+from tests.bench.posts import KINDS as HTTP_KINDS
 from tests.bench.raw import PARTITIONS, STREAMS, records
 from tests.bench.scenarios import LARGE, SMALL, Flood
 from tests.bench.subject import Subject, parse_settings
@@ -16,16 +17,17 @@ def subject(tmp_path_factory: pytest.TempPathFactory) -> Subject:
     return Subject(folder, "127.0.0.1:1", "bench", {"shards": 3})
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, *HTTP_KINDS])
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 def test_records_are_those_of_the_bridge(subject: Subject, kind: str, size: int) -> None:
     made = records(subject.config, Flood(kind, size, 1).queue, kind, size)
     assert {len(record.value) for record in made} == {size}
     assert len({record.key for record in made}) == STREAMS
     assert {record.partition for record in made} <= set(range(PARTITIONS))
-    wanted = {"msmq.v", "msmq.id", "msmq.source", "msmq.dest", "msmq.wire", "msmq.label"}
+    original = "msmq.soap" if kind in HTTP_KINDS else "msmq.wire"
+    wanted = {"msmq.v", "msmq.id", "msmq.source", "msmq.dest", original, "msmq.label"}
     assert wanted <= set(made[0].headers)
-    assert ("msmq.tx.seq" in made[0].headers) == (kind == "transactional")
+    assert ("msmq.tx.seq" in made[0].headers) == (kind in ("transactional", "srmp-stream"))
 
 
 def test_settings_go_into_the_configuration(subject: Subject) -> None:

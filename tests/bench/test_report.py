@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tests.bench.report import WIDTH, amount, show
+from tests.bench.report import WIDTH, amount, share, show
 from tests.bench.sample import sample
 
 
@@ -35,8 +35,10 @@ def test_tables_show_every_figure_beside_its_target() -> None:
     text = shown(sample())
     for part in ("64 sessions and 1,000 idle", "raw producer, express, 64 KiB", "15 / 99 / 130 ms"):
         assert part in text
+    for part in ("raw producer, SRMP durable, 1 KiB", "8 connections", "11 / 22 / 33 ms"):
+        assert part in text
     rows = [line for line in text.splitlines() if "reached" in line]
-    assert len(rows) == len(sample()["targets"]) == 9
+    assert len(rows) == len(sample()["targets"]) == 10
     assert sum("not reached" in row for row in rows) == 3
 
 
@@ -60,3 +62,10 @@ def test_a_machine_that_others_use() -> None:
 )
 def test_amount(value: float, unit: str, text: str) -> None:
     assert amount({"value": value, "unit": unit}) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.234, "1.23"), (0.1, "0.10"), (0.0512, "0.051"), (0.00164, "0.0016")]
+)
+def test_share(value: float, text: str) -> None:
+    assert share(value) == text

@@ -1,7 +1,17 @@
 import pytest
 
 from tests.bench.sample import sample_results
-from tests.bench.scenarios import FLOODS, HALF_WINDOW, MAIN, NAMES, TARGETS, chosen, verdicts
+from tests.bench.scenarios import (
+    FLOODS,
+    HALF_WINDOW,
+    MAIN,
+    NAMES,
+    SMALL,
+    TARGETS,
+    called,
+    chosen,
+    verdicts,
+)
 
 
 def test_names_are_unique_and_chosen_by_a_part() -> None:
@@ -10,7 +20,26 @@ def test_names_are_unique_and_chosen_by_a_part() -> None:
     assert chosen("transactional/1KiB/64") == [MAIN.name, f"{MAIN.name}+1000idle"]
     assert chosen("latency") == ["latency/steady", "latency/bursts"]
     assert chosen("express/*/64") == ["bridge/express/1KiB/64", "bridge/express/64KiB/64"]
+    assert chosen("srmp") == [
+        *("bridge/srmp-durable/1KiB/1", "bridge/srmp-durable/1KiB/8", "bridge/srmp-stream/1KiB/8")
+    ]
     assert chosen("nothing") == []
+
+
+def test_who_sends() -> None:
+    assert [flood.who for flood in FLOODS if flood.size == SMALL][:4] == [
+        *("1 session", "8 sessions", "64 sessions", "64 sessions and 1,000 idle")
+    ]
+    assert [flood.who for flood in FLOODS if flood.is_http] == [
+        *("1 connection", "8 connections", "8 connections")
+    ]
+    assert [called(kind) for kind in ("express", "srmp-stream")] == ["express", "SRMP stream"]
+
+
+def test_a_stream_goes_to_a_transactional_queue() -> None:  # SR-17
+    by_kind = {flood.kind: flood.queue for flood in FLOODS}
+    assert by_kind["srmp-stream"] == by_kind["transactional"] == "private$\\orders"
+    assert by_kind["srmp-durable"] == by_kind["express"] == "private$\\plain"
 
 
 @pytest.mark.parametrize("quick", [False, True])

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from bridge.core.admission import (
     DENIED,
     ENCRYPTED,
     EXPIRED,
+    FLAWED_SIGNATURE,
     FOREIGN,
     HOPS,
     LATE,
@@ -22,18 +24,24 @@ from bridge.core.admission import (
     OVER_QUOTA,
     TOO_LARGE,
     UNKNOWN_QUEUE,
+    UNKNOWN_TYPE,
     Policy,
     Refusal,
     expiry,
     foreign,
+    is_identified,
     is_over_machine_quota,
     is_over_quota,
+    is_past,
     refusal,
+    size_on_wire,
+    unroutable,
 )
 from bridge.core.catalogue import Queue
-from bridge.model.guid import NULL_GUID
+from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import INFINITE, Message
 from tests.core.messages import LOCAL, NOW, OTHER, SENDER, catalogue, plain, queue, step, u32
+from tests.core.posts import mail, part
 
 TRANSACTIONAL, ORDINARY = queue(), queue("private$\\plain", transactional=False)
 
@@ -48,12 +56,13 @@ SIGNED, SECRET = ordinary(authenticate="required"), ordinary(encrypt="required")
 
 def test_the_classes_are_those_of_the_table() -> None:  # 2.4, column admin
     classes = {
+        0: (UNKNOWN_TYPE,),  # ignored, SR-8
         0x8000: (UNKNOWN_QUEUE, FOREIGN),
         0x8002: (EXPIRED, LATE),
         0x8003: (OVER_QUOTA, TOO_LARGE),
         0x8004: (DENIED,),
         0x8005: (HOPS,),
-        0x8006: (NOT_SIGNED,),
+        0x8006: (NOT_SIGNED, FLAWED_SIGNATURE),
         0x8007: (ENCRYPTED, NOT_ENCRYPTED),
         0x8009: (NOT_TRANSACTIONAL_QUEUE,),
         0x800A: (NOT_TRANSACTIONAL_MESSAGE,),
@@ -184,3 +193,56 @@ def test_row_13_bounds_one_message() -> None:  # DM-12
     assert not is_over_quota(sized(2048), queue(quota_kb=2))
     assert is_over_quota(sized(2049), queue(quota_kb=2))
     assert not is_over_quota(sized(4 << 20), queue())
+
+
+# -- over HTTP ------------------------------------------------------------------------------
+
+EITHER = msgspec.structs.replace(ORDINARY, any_kind=True)
+
+
+@pytest.mark.parametrize(
+    ("message", "place", "expected"),
+    [
+        (mail(), ORDINARY, None),
+        (part(1), TRANSACTIONAL, None),
+        (mail(), EITHER, None),
+        (part(1), EITHER, None),
+        (mail(asks={"is_here": False}), ORDINARY, FOREIGN),  # SR-13
+        (mail(), None, UNKNOWN_QUEUE),  # SR-16
+        (part(1), ORDINARY, NOT_TRANSACTIONAL_QUEUE),  # SR-17
+        (mail(), TRANSACTIONAL, NOT_TRANSACTIONAL_MESSAGE),
+        (mail(asks={"is_known": False}), ORDINARY, UNKNOWN_TYPE),  # 3.3
+        (mail(asks={"flaw": "x"}), ORDINARY, FLAWED_SIGNATURE),  # SR-40
+        (mail(), NOBODY, None),  # access comes later: SR-1
+        (mail(), SIGNED, None),
+    ],
+)
+def test_what_cannot_be_routed(
+    message: Message, place: Queue | None, expected: Refusal | None
+) -> None:
+    assert message.srmp is not None
+    assert unroutable(message, message.srmp, place) is expected
+
+
+@pytest.mark.parametrize(
+    ("source", "ordinal", "tells"),
+    [(NULL_GUID, 1, False), (NULL_GUID, 2, True), (NULL_GUID, 0, True), (SENDER, 1, True)],
+)
+def test_an_id_that_tells_something(source: Guid, ordinal: int, tells: bool) -> None:  # SR-21
+    assert is_identified(mail(ordinal, source=source)) is tells
+
+
+@given(u32, u32, st.integers(0, 1 << 33), st.integers(0, 100))
+def test_the_earlier_of_both_times_counts(
+    sent: int, lasts: int, expires: int, skew: int
+) -> None:  # SR-62, strictly later
+    message = mail(sent_time=sent, time_to_reach_queue=lasts, expires=expires)
+    ends = [sent + lasts] if lasts != INFINITE else []
+    ends += [expires] if expires else []
+    late = bool(ends) and NOW - skew > min(ends)
+    assert is_past(message, Policy(clock_skew_s=skew)) is late
+
+
+def test_what_a_message_weighs() -> None:  # rows 12 and 13: all that it brings, once
+    assert size_on_wire(plain(wire=bytes(10), body=bytes(5), extension=bytes(3))) == 15
+    assert size_on_wire(mail(soap="x" * 10, body=bytes(5), extension=bytes(3))) == 18

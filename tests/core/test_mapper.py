@@ -40,6 +40,7 @@ from tests.core.messages import (
     step,
     texts,
 )
+from tests.core.posts import STREAM, TO, part
 
 XML = b'<?xml version="1.0"?>\r\n<Order id="7"><Id>A-1</Id><Total>12.50</Total></Order>'
 BINARY = b"\0\1\0\0\0\xff\xff\xff\xff\1\0\0\0\0\0\0\0"  # what BinaryFormatter writes
@@ -550,6 +551,57 @@ PLACES = (
 
 @given(st.lists(st.tuples(st.builds(plain, st.integers(1, 9), **few), st.sampled_from(PLACES))))
 def test_what_was_before_never_shows(several: list[tuple[Message, Queue]]) -> None:
+    maker = Mapper(Catalogue(LOCAL, ()))
+    for message, place in several:
+        same(maker, message, place)
+
+
+# -- what came over HTTP --------------------------------------------------------------------
+
+
+def test_the_stream_of_http_picks_key_and_partition() -> None:  # DM-36; srmp.md 3.5
+    """Not the source, which may change within it, nor where it was redirected to."""
+    key = f"{OTHER}/DIRECT={TO}".encode()
+    for changes in ({}, {"source": LOCAL}, {"destination": "DIRECT=http://nat/msmq/private$/x"}):
+        message = part(3, qm=OTHER, source=SENDER)
+        message = msgspec.structs.replace(message, **changes)
+        record = record_of(message, partitions=50)
+        assert (record.key, record.partition) == (key, crc32(key) % 50)
+        assert record.headers["msmq.source"] == str(message.source).encode()
+        assert record.headers["msmq.dest"] == message.destination.encode()
+        assert record.headers["msmq.tx.seqid"] == b"%d" % STREAM
+
+
+def test_each_has_its_own_envelope() -> None:  # srmp.md 7.1
+    maker, place = Mapper(Catalogue(LOCAL, ())), queue()
+    soap = [
+        maker.record(part(n, soap=f"<{n}/>", soap_compound=b"%d" % n, expires=n), place).headers
+        for n in (1, 2)
+    ]
+    bare = maker.record(part(3), place).headers
+    assert [headers["msmq.soap"] for headers in soap] == [b"<1/>", b"<2/>"]
+    assert [headers["msmq.soap.compound"] for headers in soap] == [b"1", b"2"]
+    assert [headers["msmq.srmp.expires"] for headers in soap] == [b"1", b"2"]
+    assert not {"msmq.soap.compound", "msmq.srmp.expires"} & set(bare)
+
+
+posts = st.builds(
+    part,
+    st.integers(1, 3),
+    qm=st.sampled_from((SENDER, OTHER)),
+    stream=st.integers(0, 2),
+    source=st.sampled_from((SENDER, OTHER)),
+    destination=st.sampled_from((f"DIRECT={TO}", "DIRECT=http://nat/msmq/x")),
+    soap=st.sampled_from(("<a/>", "<b/>")),
+    expires=st.integers(0, 1),
+    status_queue=st.sampled_from(("", "DIRECT=http://s/o")),
+)
+# A plain message may have the name of such a stream, where a queue takes both.
+mixed = posts | st.builds(plain, st.integers(1, 3), destination=st.just(f"DIRECT={TO}"))
+
+
+@given(st.lists(st.tuples(mixed, st.sampled_from(PLACES))))
+def test_what_came_over_http_before_never_shows(several: list[tuple[Message, Queue]]) -> None:
     maker = Mapper(Catalogue(LOCAL, ()))
     for message, place in several:
         same(maker, message, place)

@@ -27,6 +27,23 @@ def test_few_or_none() -> None:
     assert HeaderRules(include="none").made() == set()
 
 
+@pytest.mark.parametrize(
+    ("rules", "wants"),
+    [
+        (HeaderRules(), False),  # design D7: off unless asked for
+        (HeaderRules(include=("msmq.soap.compound",)), True),
+        (HeaderRules(include=("msmq.soap",)), False),
+        (HeaderRules(include="none"), False),
+        (HeaderRules(rename={"msmq.soap.compound": "request"}), True),
+        (HeaderRules(rename={"msmq.soap": "request"}), False),
+        (HeaderRules(exclude=("msmq.soap.compound",)), False),
+        (HeaderRules(prefix="mq."), False),
+    ],
+)
+def test_who_wants_the_whole_request(rules: HeaderRules, wants: bool) -> None:
+    assert rules.wants_compound is wants
+
+
 def test_names_that_may_be_swapped_or_taken_over() -> None:
     swap = {"msmq.label": "msmq.id", "msmq.id": "msmq.label"}
     assert HeaderRules(rename=swap).name_of("msmq.id") == "msmq.label"

@@ -3,11 +3,12 @@
 import pytest
 from hypothesis import given
 
-from bridge.core.streams import PREFIX, Place, Streams, place
+from bridge.core.streams import PREFIX, Place, Streams, place, stream_key
 from bridge.model.guid import Guid
 from bridge.model.message import Transaction
 from bridge.model.verdict import Cursor
-from tests.core.messages import ORDERS, OTHER, SENDER, guids, texts, u32, u64
+from tests.core.messages import ORDERS, OTHER, PLAIN, SENDER, guids, plain, step, texts, u32, u64
+from tests.core.posts import TO, TO_PLAIN, mail, part
 
 KEY = SENDER, ORDERS
 TOP = (1 << 64) - 1
@@ -135,3 +136,34 @@ def test_a_stream_that_sleeps_counts_and_wakes_as_it_was() -> None:
     assert list(after.take_changes()) == [f"stream/{SENDER}/DIRECT=OS:b\\q/1"]
     assert after.get((SENDER, "DIRECT=OS:b\\unknown")) == Cursor()
     assert len(after) == 3
+
+
+def test_whose_stream_it_is() -> None:  # DM-8; srmp.md 3.5
+    assert stream_key(plain()) == (SENDER, PLAIN)
+    assert stream_key(step(1)) == (SENDER, ORDERS)
+    assert stream_key(mail()) == (SENDER, f"DIRECT={TO_PLAIN}")
+    redirected = part(1, qm=OTHER, source=SENDER, destination="DIRECT=http://elsewhere/msmq/q")
+    assert stream_key(redirected) == (OTHER, f"DIRECT={TO}")
+
+
+def test_a_stream_that_is_dropped_is_gone_everywhere() -> None:
+    before = Streams()
+    for number in range(3):
+        before.advance((SENDER, f"q{number}"), Cursor(7, number))
+    streams = Streams()
+    for text, value in before.take_changes().items():
+        assert value is not None
+        streams.restore(text, value)
+    assert streams.get((SENDER, "q0")) == Cursor(7, 0)  # awake
+    streams.advance((SENDER, "q3"), Cursor(7, 3))  # only here so far
+    for number in (0, 1, 3, 9):
+        streams.drop((SENDER, f"q{number}"))
+    assert list(streams.items()) == [((SENDER, "q2"), Cursor(7, 2))]
+    assert len(streams) == 1
+    assert streams.get((SENDER, "q0")) == Cursor()
+    gone = {f"stream/{SENDER}/q{number}": None for number in (0, 1, 3, 9)}
+    assert streams.take_changes() == gone
+    assert streams.take_changes() == {}
+    streams.drop((SENDER, "q2"))
+    streams.advance((SENDER, "q2"), Cursor(8, 1))  # begun anew
+    assert streams.take_changes() == {f"stream/{SENDER}/q2": b'{"sequence_id":8,"number":1}'}

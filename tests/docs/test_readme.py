@@ -12,7 +12,7 @@ from tests.docs.blocks import blocks_of
 from tests.docs.runner import ROOT, checkout, run_page
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "examples").glob("*/README.md"))]
-PORTS = (1801, 9180)  # of `make run`
+PORTS = (1801, 8080, 9180, 8081)  # of `make run`, and of the sender in examples/srmp
 
 
 @pytest.fixture

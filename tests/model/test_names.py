@@ -73,6 +73,13 @@ ROWS = [
     (7, "DIRECT=HTTPS://srv01:443/MSMQ/o", 3, 0, True, "DIRECT=HTTPS://srv01/MSMQ/o"),
     (7, "DIRECT=HTTPS://srv01:/MSMQ/o", 3, 0, True, "DIRECT=HTTPS://srv01/MSMQ/o"),
     (7, "DIRECT=HTTP://[::1]:81/MSMQ/o", 3, 0, True, "DIRECT=HTTP://[::1]:81/MSMQ/o"),
+    (6, "DIRECT=HTTP://a/msmq/my%20queue", 3, 0, True, "DIRECT=HTTP://a/MSMQ/my queue"),
+    (6, "DIRECT=HTTP://a/msmq/private%24/o", 3, 0, True, "DIRECT=HTTP://a/MSMQ/PRIVATE$/o"),
+    (6, "DIRECT=HTTP://a/msmq/private$%5co", 3, 0, True, "DIRECT=HTTP://a/MSMQ/PRIVATE$/o"),
+    (6, "DIRECT=HTTP://a/msmq/o%3Bjournal", 3, 1, False, "DIRECT=HTTP://a/MSMQ/o;JOURNAL"),
+    # srmp.md 1.1: a query is possible, and is no part of the queue's name
+    (6, "DIRECT=HTTP://a/msmq/o?SenderStream=X/Y", 3, 0, True, "DIRECT=HTTP://a/MSMQ/o"),
+    (6, "DIRECT=HTTP://a/msmq/o?", 3, 0, True, "DIRECT=HTTP://a/MSMQ/o"),
     (
         8,
         r"DIRECT=OS:srv01\private$\orders;JOURNAL",
@@ -259,6 +266,14 @@ BAD = [
     "DIRECT=HTTP://srv01:x/msmq/orders",
     "DIRECT=HTTP://srv01/msmq/a/b",
     "DIRECT=HTTP://srv01/msmq/",
+    "DIRECT=HTTP://srv01/msmq/?a=b",
+    "DIRECT=HTTP://srv01/msmq?/o",
+    "DIRECT=HTTP://srv01/msmq/a%00b",
+    "DIRECT=HTTP://srv01/msmq/a%0Ab",
+    "DIRECT=HTTP://srv01/msmq/a%2Fb",
+    "DIRECT=HTTP://srv01/msmq/a%2Cb",
+    "DIRECT=HTTP://srv01/msmq/a%2bb",
+    "DIRECT=HTTP://srv01%2Fmsmq/a",
     "DIRECT=HTTP://a b/msmq/q",
     f"PUBLIC={G};DEADLETTER",
     f"PUBLIC={G};sub",
@@ -344,6 +359,35 @@ def test_queue_names_keep_their_text(queue: str) -> None:
     assert name.queue == queue
 
 
+@pytest.mark.parametrize(
+    ("text", "queue"),
+    [
+        ("gr%C3%B6%C3%9fe", "größe"),
+        ("größe", "größe"),
+        ("a%3Fb", "a?b"),
+        ("a%2525", "a%25"),  # undone once
+        ("100%", "100%"),
+        ("%zz", "%zz"),
+        ("%ff", "\ufffd"),  # no UTF-8
+        ("a%3fb?c", "a?b"),
+        ("\ud800%41", "\ud800A"),
+    ],
+)
+def test_a_url_may_hide_characters(text: str, queue: str) -> None:  # RFC 3986 2.1; srmp.md 1.1
+    name = parse_format_name(f"DIRECT=HTTP://srv01/msmq/private$/{text}")
+    assert isinstance(name, Direct)
+    assert name.queue == queue
+    again = parse_format_name(name.canonical)
+    assert isinstance(again, Direct)
+    assert again.queue == queue
+
+
+def test_only_in_a_url() -> None:
+    name = parse_format_name(r"DIRECT=OS:srv01\a%20b?c")
+    assert isinstance(name, Direct)
+    assert name.queue == "a%20b?c"
+
+
 PIECES = st.lists(
     st.sampled_from(
         [
@@ -351,6 +395,7 @@ PIECES = st.lists(
             *("OS:", "TCP:", "HTTP:", "HTTPS:", "SPX:", "//", "/", "\\", ";", ",", "@", ":", "="),
             *("private$", "system$", "journal", "deadletter", "msmq", "srv01", "q", "10.1.2.3"),
             *(G, "234.1.1.1", "8001", "[::1]", "+", '"', " ", "\0", "\ud800", "A"),
+            *("DIRECT=HTTP://a/msmq/", "?", "%", "25", "%25", "%3f", "%5c"),
         ]
     ),
     max_size=12,

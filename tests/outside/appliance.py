@@ -34,7 +34,9 @@ QUEUES: Mapping[str, bool] = {
     "orders2": True,
     "many": True,
 }
-_LISTENER = re.compile(r"\b(binary|admin|ping)\b.*?((?:\d{1,3}\.){3}\d{1,3}|localhost):(\d+)", re.I)
+_LISTENER = re.compile(
+    r"\b(binary|admin|ping|srmp)\b.*?((?:\d{1,3}\.){3}\d{1,3}|localhost):(\d+)", re.I
+)
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([0-9.eE+-]+)$", re.M)
 
 
@@ -46,6 +48,7 @@ class Settings:
     manager: Mapping[str, object] = field(default_factory=dict)  # queue_manager
     peers: Mapping[str, str] = field(default_factory=dict)
     listen: Mapping[str, object] = field(default_factory=dict)
+    srmp: Mapping[str, object] = field(default_factory=dict)
 
 
 def queue(name: str, host: str = HOST) -> Name:
@@ -102,6 +105,7 @@ class Appliance:
             "queue_manager": {"id": str(self.guid), "names": [HOST, "127.0.0.1"], **wanted.manager},
             "peers": dict(wanted.peers),
             "listen": {"host": "127.0.0.1", "binary": 0, "admin": 0, **off, **wanted.listen},
+            "srmp": dict(wanted.srmp),
             "kafka": {"bootstrap.servers": self.bootstrap},
             "topic_prefix": self.prefix,
             "data": str(self.data),
@@ -141,6 +145,10 @@ class Appliance:
     @property
     def binary_address(self) -> Address:
         return self.listeners["binary"]
+
+    @property
+    def srmp_address(self) -> Address:
+        return self.listeners["srmp"]
 
     @property
     def admin_url(self) -> str:
@@ -189,9 +197,10 @@ class Appliance:
                 self._news.notify_all()
 
     def _wait_until_ready(self, deadline: float) -> None:
+        wanted = {"binary", "admin", *(("srmp",) if "srmp" in self.settings.listen else ())}
         while soon(0) < deadline:
             with self._news:
-                told = self._news.wait_for(lambda: {"binary", "admin"} <= set(self.listeners), 5)
+                told = self._news.wait_for(lambda: wanted <= set(self.listeners), 5)
             assert self.process.poll() is None, f"serve ended at once:\n{self.log}"
             if not told:
                 self._ask_status()

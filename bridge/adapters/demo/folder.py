@@ -20,8 +20,8 @@ listen:
   host: 127.0.0.1
   binary: 0
   admin: 0
+  srmp: 0
   ping: null
-  srmp: null
   rpc: null
   rpc_qp: null
   endpoint_mapper: null

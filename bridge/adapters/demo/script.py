@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -27,6 +28,7 @@ TYPO: Final = "private$\\odrers"
 AN_HOUR_S: Final = 3600
 A_MINUTE_S: Final = 60
 PER_TRANSACTION: Final = 2
+MOST_OVER_HTTP: Final = 20  # one after the other, each waits for its commit
 
 
 class Part(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +37,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     sender: str
     queue: str
     delivery: str
+    transport: str = "binary"
     about: str  # why it is in the demo
     messages: tuple[Message, ...]
     answers: int = 0  # that its administration queue should get
@@ -68,8 +71,11 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def acts(stage: Stage, count: int, now: int) -> tuple[Act, ...]:
-    """Whoever sends well, then whoever does not, then one who sends again."""
+def acts(stage: Stage, count: int, now: int, http: str = "") -> tuple[Act, ...]:
+    """Whoever sends well, then whoever does not, then one who sends again.
+
+    `http` is where messages over HTTP are taken, as HOST:PORT; without it nobody sends any.
+    """
     accepted: list[Part] = []
     refused: list[Part] = []
     again: list[Part] = []
@@ -84,6 +90,8 @@ def acts(stage: Stage, count: int, now: int) -> tuple[Act, ...]:
         refused.append(_sleeper(stage.recoverable, now))
         again.append(_again(billing))
     refused.append(_typo(now))
+    if http:
+        accepted += _web(stage, count, now, http)
     return tuple(tuple(act) for act in (accepted, refused, again) if act)
 
 
@@ -156,6 +164,61 @@ def _billing(queue: str, count: int, now: int) -> Part:
         ),
         answers=count,
     )
+
+
+def _web(stage: Stage, count: int, now: int, http: str) -> Iterator[Part]:
+    """One who has only HTTP: a stream to the one queue, single messages to the other."""
+    source, count = Guid.random(), min(count, MOST_OVER_HTTP)
+    if stage.transactional:
+        yield Part(
+            sender="web",
+            queue=stage.transactional,
+            delivery="transactional",
+            transport="http",
+            about="a stream over HTTP",
+            messages=tuple(
+                _message(
+                    source,
+                    n,
+                    stage.transactional,
+                    now,
+                    destination=_url(http, stage.transactional),
+                    label=f"web order {n}",
+                    body=_json(order=n, coffee=n),
+                    delivery=RECOVERABLE,
+                    priority=0,
+                    transaction=Transaction(sequence_id=0, number=0, first=True, last=True),
+                )
+                for n in range(1, count + 1)
+            ),
+        )
+    if stage.recoverable:
+        yield Part(
+            sender="web",
+            queue=stage.recoverable,
+            delivery="recoverable",
+            transport="http",
+            about="durable, over HTTP",
+            messages=tuple(
+                _message(
+                    source,
+                    count + n,
+                    stage.recoverable,
+                    now,
+                    destination=_url(http, stage.recoverable),
+                    label=f"web invoice {n}",
+                    body=_json(euro=100 * n),
+                    delivery=RECOVERABLE,
+                    ack=ACK_ARRIVAL,
+                )
+                for n in range(1, count + 1)
+            ),
+            answers=count,
+        )
+
+
+def _url(http: str, queue: str) -> str:
+    return f"DIRECT=http://{http}/msmq/{queue.replace(chr(92), '/')}"
 
 
 def _typo(now: int) -> Part:
@@ -238,12 +301,12 @@ def _message(source: Guid, ordinal: int, queue: str, sent: int, **properties: ob
     fields: dict[str, object] = {"admin_queue": f"PRIVATE={source}\\00000001"}
     if not properties.get("ack"):
         fields.clear()
+    fields |= {"destination": f"DIRECT=TCP:127.0.0.1\\{queue}", "delivery": EXPRESS}
     return Message(
         source=source,
         ordinal=ordinal,
-        destination=f"DIRECT=TCP:127.0.0.1\\{queue}",
         sent_time=sent,
-        **{"delivery": EXPRESS, **fields, **properties},  # type: ignore[arg-type]
+        **{**fields, **properties},  # type: ignore[arg-type]
     )
 
 

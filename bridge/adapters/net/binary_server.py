@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
 from collections.abc import Sequence
 from typing import Final
 
@@ -13,7 +11,7 @@ from bridge.adapters.courier import Courier
 from bridge.adapters.intake import Intake
 from bridge.adapters.net.connection import Connection
 from bridge.adapters.net.files import most_connections
-from bridge.adapters.net.ports import cannot_listen
+from bridge.adapters.net.listening import listen
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import Address
 from bridge.core.identity import Ordinals
@@ -24,8 +22,6 @@ from bridge.protocol.events import Instant
 
 _log = logging.getLogger(__name__)
 CONNECT_S: Final = 10.0
-BACKLOG: Final = 1024  # connections that the kernel keeps for us
-ACCEPTS: Final = 16  # of them at a time, so that few are open before they are counted
 HELD: Final = 256 << 20  # bytes of large packets that have not come to their end
 STRANGERS: Final = 10_000  # connections whose handshake is not done; each takes about 6 KB
 
@@ -54,21 +50,13 @@ class BinaryServer:
 
     async def start(self, host: str, port: int) -> str:
         """Listen; returns `host:port` as it really is."""
-        loop = asyncio.get_running_loop()
-        try:
-            self._server = await loop.create_server(
-                lambda: Connection(self._accept, self._intake, self._telemetry, self),
-                host,
-                port,
-                backlog=ACCEPTS,
-            )
-        except OSError as error:
-            raise cannot_listen(host, port, "listen.binary", error) from error
-        for listener in self._server.sockets:  # asyncio has one number for both
-            with socket.socket(fileno=os.dup(listener.fileno())) as same:
-                same.listen(BACKLOG)
-        bound = self._server.sockets[0].getsockname()
-        return str(Address(bound[0], bound[1]))
+        self._server, address = await listen(
+            lambda: Connection(self._accept, self._intake, self._telemetry, self),
+            host,
+            port,
+            "listen.binary",
+        )
+        return address
 
     async def dial(self, address: Address, remote: Guid) -> Connection:
         """Open a session of our own; a null `remote` takes whoever answers (QB-24)."""

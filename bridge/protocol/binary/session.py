@@ -3,7 +3,9 @@
 Acceptor and initiator differ in the handshake only; once OPEN both are peers. A user message is
 counted when it comes, handed on in one `Accept` per read, and acknowledged after `Decided` came
 back for it: nothing else moves an ack. Session acks leave in the order of arrival, by window
-(QB-45) or by timer (QB-41, QB-42); order acks have their own clock (order_acks.py).
+(QB-45) or by timer (QB-41, QB-42); order acks have their own clock (order_acks.py). A sender that
+fills half a window again and again within a second need not wait for either: it hears of every
+commit at once, so that under load an ack takes as long as a commit does.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ from bridge.wire.binary.packet import Packet, PacketReader, UserMessage
 from bridge.wire.binary.session import SessionHeader
 
 HANDSHAKE_PACKET: Final = 572  # the largest that may come before OPEN
+BUSY_S: Final = 1.0
 PIGGYBACK_AFTER: Final = 0.75  # of the ack timer. MS-MQQB 3.1.7.11
 INTERNAL_TOKEN: Final = 0  # our own order acks: nobody waits for their delivery
 
@@ -128,6 +131,9 @@ class Session:
         self._ack_started = 0.0  # of the running ack timer
         self._ack_delay = 0.0
         self._ack_overdue = False  # the timer ran out before there was a verdict to tell
+        self._filled = False  # half a window was acked just now
+        self._filled_at = -BUSY_S  # and before
+        self._busy_until = 0.0
         self._active = False  # a user message since the cleanup timer last looked
         self._heard = False  # any packet since the ack wait timer last looked
         self._commands: list[Command] = []
@@ -323,8 +329,14 @@ class Session:
                 batch.verdicts = event.verdicts
         while self._batches and self._batches[0].verdicts is not None:
             self._settle(self._batches.popleft(), now)
+        if self._filled:
+            if 0 < now.mono - self._filled_at < BUSY_S:
+                self._busy_until = now.mono + BUSY_S
+            self._filled_at, self._filled = now.mono, False
         if self.received.unacked and (
-            self._ack_overdue or self.received.unacked >= self._ack_threshold
+            self._ack_overdue
+            or self.received.unacked >= self._ack_threshold
+            or now.mono < self._busy_until
         ):
             self._send_session_ack(now)
 
@@ -351,6 +363,7 @@ class Session:
             received.decided += 1
             if received.decided - received.acked >= threshold:
                 self._send_session_ack(now)
+                self._filled = True
                 threshold = self._ack_threshold
         for message, cursor in streams.values():
             self._order_acks.schedule(message, cursor, now.mono)

@@ -21,6 +21,7 @@ from bridge.model.message import (
     NO_CORRELATION,
     RECOVERABLE,
     Message,
+    Srmp,
     Transaction,
 )
 from bridge.wire.cursor import decode_utf16, encode_utf16
@@ -32,18 +33,31 @@ from bridge.wire.srmp.envelope import (
     Services,
     Stream,
 )
+from bridge.wire.srmp.kinds import Kind, kind_of
 from bridge.wire.srmp.request import SrmpRequest
+from bridge.wire.srmp.signature import check_digests
 from bridge.wire.srmp.values import NEVER, U32, id_text, is_url, make_stream_id, parse_url
 
 _DIRECT: Final = "DIRECT="
 _MULTICAST: Final = "MULTICAST="
 _MAX_LABEL: Final = 249  # WCHARs without the NUL
 _SHA1: Final = 0x8004
+# What goes into a queue. Receipts of streams are for queue managers: SR-50, SR-51
+_FOR_QUEUES: Final = (Kind.USER, Kind.DELIVERY_RECEIPT, Kind.COMMITMENT_RECEIPT)
 
 
 def message_from_request(
-    request: SrmpRequest, *, peer: str = "", arrived_ms: int = 0, transport: str = "http"
+    request: SrmpRequest,
+    *,
+    peer: str = "",
+    arrived_ms: int = 0,
+    transport: str = "http",
+    destination: str = "",
+    is_here: bool = True,
+    compound: bytes = b"",
 ) -> Message:
+    """`destination` is where `<to>` was redirected to, `is_here` whether its host is ours;
+    `compound` the whole HTTP request, if somebody wants to keep it."""
     envelope = request.envelope
     source, ordinal = envelope.identifier
     sent = _sent(envelope, arrived_ms)
@@ -59,7 +73,7 @@ def message_from_request(
     return Message(
         source=source,
         ordinal=ordinal,
-        destination=format_name(envelope.to),
+        destination=format_name(destination or envelope.to),
         label=_label(envelope.label or ""),
         response_queue=format_name(envelope.via),
         sent_time=sent,
@@ -71,7 +85,34 @@ def message_from_request(
         peer=peer,
         transport=transport,
         soap=request.soap.decode(),
+        soap_compound=compound,
+        expires=0 if envelope.expires_at == NEVER else envelope.expires_at,
+        srmp=_srmp(request, is_here),
         **fields,
+    )
+
+
+def _srmp(request: SrmpRequest, is_here: bool) -> Srmp:
+    envelope = request.envelope
+    services = envelope.services or Services()
+    stream, block = envelope.stream, envelope.msmq
+    starts = stream is not None and stream.current == 1 and stream.receipts_to is not None
+    signature = envelope.signature
+    return Srmp(
+        to=envelope.to,
+        stream_id="" if stream is None else stream.id.text,
+        starts=starts,
+        receipts_to=(stream.receipts_to or "") if stream is not None and starts else "",
+        delivery_to=services.delivery_to or "",
+        commitment_to=services.commitment_to or "",
+        positive=services.positive,
+        negative=services.negative,
+        first=block is not None and block.first,
+        last=block is not None and block.last,
+        connector_qm=None if block is None else block.connector_qm,
+        flaw="" if signature is None else check_digests(signature, request.attachments),
+        is_here=is_here,
+        is_known=kind_of(envelope) in _FOR_QUEUES,
     )
 
 
@@ -130,6 +171,7 @@ def _transaction(envelope: Envelope, stream: Stream) -> Transaction:
         last=block is not None and block.last,
         final_ack=services is not None and services.commitment_to is not None,
         connector_qm=None if block is None else block.connector_qm,
+        stream=(stream.id.guid, format_name(envelope.to)),
     )
 
 

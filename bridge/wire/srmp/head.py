@@ -60,6 +60,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     host: str
     port: int
     target: str
+    names_port: bool = False  # it is written in the URL
 
     @property
     def authority(self) -> str:
@@ -166,4 +167,10 @@ def split_url(url: str) -> Endpoint:
         raise WireError("url", url[:80], _RULE)
     scheme, path = match[1].lower(), match[4].partition("#")[0].replace("\\", "/").lower()
     target = quote(path if path.startswith("/") else f"/{path}", safe=_SAFE, errors="replace")
-    return Endpoint(scheme=scheme, host=match[2], port=port or _PORTS[scheme], target=target)
+    return Endpoint(
+        scheme=scheme,
+        host=match[2],
+        port=port or _PORTS[scheme],
+        target=target,
+        names_port=port != 0,
+    )

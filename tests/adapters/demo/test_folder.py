@@ -14,7 +14,7 @@ def test_a_folder_that_goes() -> None:
     with demo_folder(None) as path:
         config = load_config(path)
         assert config.data == path.parent
-        assert (config.listen.binary, config.listen.admin) == (0, 0)
+        assert (config.listen.binary, config.listen.srmp, config.listen.admin) == (0, 0, 0)
         assert config.listen.ping is None
         assert "bootstrap.servers" not in config.kafka
         stage = Stage.of(load_mappings(config.mappings))

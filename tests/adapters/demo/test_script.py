@@ -69,6 +69,36 @@ def test_each_sender_is_a_queue_manager_of_its_own() -> None:
     assert NOW - late.sent_time > late.time_to_reach_queue  # QB-100
 
 
+def web(stage: Stage = STAGE, count: int = 3) -> list[Part]:
+    first, *_ = acts(stage, count, NOW, "127.0.0.1:8080")
+    return [part for part in first if part.sender == "web"]
+
+
+def test_one_sends_over_http() -> None:
+    stream, single = web()
+    assert [part.transport for part in (stream, single)] == ["http", "http"]
+    for part in (stream, single):
+        for message in part.messages:
+            path = part.queue.replace("\\", "/")
+            assert message.destination == f"DIRECT=http://127.0.0.1:8080/msmq/{path}"
+            assert message.delivery == RECOVERABLE
+            assert (message.transaction is not None) == (part.delivery == "transactional")
+    ids = [message.id for part in (stream, single) for message in part.messages]
+    assert len(set(ids)) == 6
+    assert len({message.source for message in (*stream.messages, *single.messages)}) == 1
+    assert all(part.transport == "binary" for part in parts())  # without a listener nobody does
+
+
+def test_http_takes_its_time() -> None:  # SR-70
+    assert [len(part.messages) for part in web(count=1000)] == [20, 20]
+    assert [part.answers for part in web(count=1000)] == [0, 20]
+
+
+def test_what_http_can_send_to() -> None:
+    assert [part.delivery for part in web(Stage(transactional="t"))] == ["transactional"]
+    assert [part.delivery for part in web(Stage(express="p", recoverable="p"))] == ["recoverable"]
+
+
 def test_a_stage_without_a_queue_of_some_kind() -> None:
     assert [part.sender for part in parts(Stage(transactional="t"))] == ["shop", "careless", "typo"]
     plain = parts(Stage(express="p", recoverable="p"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -13,9 +14,13 @@ from bridge.adapters.demo.senders import Listener, Told, perform, window_for
 from bridge.adapters.net import binary_client
 from bridge.adapters.net.binary_client import PeerUnavailable
 from bridge.config import Address
+from bridge.core import receipt_timers
+from bridge.core.audit import AuditEntry
 from bridge.model.guid import Guid
 from bridge.model.message import Message
 from tests.adapters.net.memory_server import peer, run, world
+from tests.adapters.test_srmp_service import World as HttpWorld
+from tests.adapters.test_srmp_service import config, play
 
 STAGE = Stage(
     transactional="private$\\orders", express="private$\\plain", recoverable="private$\\plain"
@@ -107,3 +112,61 @@ def test_a_listener_waits_for_its_answers() -> None:
     assert listener.waiting == 0
     assert not listener.all_handed_over
     assert listener.admin_acks == [2, 2]
+
+
+# -- over HTTP --------------------------------------------------------------------------------
+
+
+def web(address: str, stage: Stage | None = None) -> list[Part]:
+    stage = stage or Stage(transactional="private$\\orders", recoverable="private$\\q")
+    first, *_ = acts(stage, 3, int(time.time()), address)
+    return [part for part in first if part.transport == "http"]
+
+
+def told_over_http(
+    *stages: Stage, receipt_targets: tuple[str, ...]
+) -> tuple[list[Told], HttpWorld]:
+    told: list[Told] = []
+
+    async def scene(_: HttpWorld, ready: dict[str, str]) -> None:
+        nobody = Address("127.0.0.1", 1)
+        for stage in stages or (None,):
+            for part in web(ready["srmp"], stage):
+                told.append(await perform(part, nobody))
+
+    made = play(scene, config(srmp={"receipt_targets": receipt_targets}))
+    return told, made
+
+
+def test_a_stream_and_single_messages(monkeypatch: pytest.MonkeyPatch) -> None:  # SR-35, SR-42
+    monkeypatch.setattr(receipt_timers, "DELAY_S", 0.0)
+    told, made = told_over_http(receipt_targets=("loopback",))
+    assert told == [
+        Told(sent=3, session_acked=3, order_acked=3),
+        Told(sent=3, session_acked=3, order_acked=0, admin_acks=(2, 2, 2)),
+    ]
+    assert [record.value for record in made.log.records][:2] == [
+        *(b'{"order": 1, "coffee": 1}', b'{"order": 2, "coffee": 2}')
+    ]
+    decode = msgspec.json.Decoder(list[AuditEntry]).decode
+    entries = [entry for data in made.log.audit for entry in decode(data)]
+    assert [(entry.transport, entry.label) for entry in entries] == [
+        *(("http", f"web order {n}") for n in (1, 2, 3)),
+        *(("http", f"web invoice {n}") for n in (1, 2, 3)),
+    ]
+
+
+def test_receipts_that_may_not_leave(monkeypatch: pytest.MonkeyPatch) -> None:  # SR-49
+    monkeypatch.setattr(module, "PATIENCE_S", 0.05)
+    told, _ = told_over_http(receipt_targets=("elsewhere",))
+    assert told == [
+        Told(sent=3, session_acked=3, order_acked=0),
+        Told(sent=3, session_acked=3, order_acked=0),
+    ]
+
+
+def test_a_queue_that_is_not_there() -> None:  # SR-16: 400
+    stage = Stage(recoverable="private$\\no")
+    told, made = told_over_http(stage, receipt_targets=("loopback",))
+    assert told == [Told(sent=3, session_acked=0, order_acked=0)]
+    assert made.log.records == []

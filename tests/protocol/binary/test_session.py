@@ -362,6 +362,18 @@ def test_half_a_window_is_acked_at_once(theirs: int, ours: int, threshold: int) 
         assert got == expected
 
 
+def test_a_busy_sender_hears_of_every_commit() -> None:
+    """It has filled half a window twice within a second; a second later it is one of many again."""
+    session = open_acceptor()
+    half = b"".join(recoverable(n) for n in range(1, 33))
+    assert len(acks(receive(session, half, 0.0))) == 1
+    assert acks(receive(session, recoverable(33), 0.1)) == []  # once may be chance
+    assert len(acks(receive(session, half, 0.2))) == 2
+    assert [header.ack for header in acks(receive(session, recoverable(66), 1.1))] == [66]
+    assert acks(receive(session, recoverable(67), 1.3)) == []
+    assert [header.ack for header in acks(tick(session, 1.8))] == [67]  # QB-42
+
+
 def test_a_window_that_shrinks_is_acked_sooner() -> None:  # QB-45, QB-50
     session = open_acceptor()
     feed(session, peer_ack(window=4), 0.0)

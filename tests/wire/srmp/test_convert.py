@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from base64 import b64encode
+from hashlib import sha1
+
 import pytest
 from hypothesis import given
 from msgspec.structs import replace
 
 from bridge.model.errors import WireError
 from bridge.model.guid import NULL_GUID, Guid
-from bridge.model.message import INFINITE, Message, Transaction
+from bridge.model.message import INFINITE, Message, Srmp, Transaction
 from bridge.wire.srmp.convert import (
     envelope_from_message,
     envelope_name,
@@ -17,7 +20,7 @@ from bridge.wire.srmp.request import pack_body, read_request
 from bridge.wire.srmp.signature import DS
 from bridge.wire.srmp.values import NEVER
 from tests.vectors.srmp import REQUESTS, V5_BODY, V5_ENVELOPE, V5_QM
-from tests.wire.srmp.build import MSMQ, PATH, PROPERTIES, SERVICES, STREAM, good, soap
+from tests.wire.srmp.build import MSMQ, PATH, PROPERTIES, SERVICES, STREAM, TO, good, soap
 from tests.wire.srmp.strategies import SOME, messages
 
 NOW = 1_700_000_000_000
@@ -57,10 +60,19 @@ def test_vector_3() -> None:  # V3: both requests, both flags; no label without 
 @pytest.mark.parametrize(("name", "number"), [("V4.1", 1), ("V4.2", 2), ("V4.3", 3)])
 def test_vector_4(name: str, number: int) -> None:  # V4: durable although no services
     found = vector(name)
-    assert found.transaction == Transaction(4839986701558349830, number, number - 1)
+    to = "http://machine2/msmq/private$/tsimpleq"
+    key = Guid.parse("2744e4e1-2b48-43e8-b441-42745f280d53"), f"DIRECT={to}"
+    assert found.source != key[0]  # 3.5: not SourceQmGuid, 4.4 varies it within a stream
+    assert found.transaction == Transaction(4839986701558349830, number, number - 1, stream=key)
     assert found.delivery == 1
-    status = "DIRECT=http://machine1/MSMQ/private$/receipts?SenderStream=XRntV"
-    assert found.status_queue == (status if number == 1 else "")
+    url = "http://machine1/MSMQ/private$/receipts?SenderStream=XRntV"
+    assert found.status_queue == (f"DIRECT={url}" if number == 1 else "")
+    assert found.srmp == Srmp(
+        to=to,
+        stream_id="uid:2744e4e1-2b48-43e8-b441-42745f280d53\\4839986701558349830",
+        starts=number == 1,
+        receipts_to=url if number == 1 else "",
+    )
 
 
 def test_vector_5() -> None:  # V5, SR-11: multicast
@@ -79,7 +91,10 @@ def test_round_trip(sent: Message) -> None:  # 7.1, both ways
     envelope = envelope_from_message(sent)
     content_type, data = pack_body(envelope, body=sent.body, extension=sent.extension)
     request = read_request(content_type, data)
-    assert replace(message_from_request(request), soap="") == sent
+    found = message_from_request(request)
+    if found.transaction is not None:  # `stream` and `srmp` are the receiver's, no properties
+        found = replace(found, transaction=replace(found.transaction, stream=None))
+    assert replace(found, soap="", srmp=None) == sent
 
 
 def test_identifier_names_the_source() -> None:  # SR-23: SourceQmGuid wins, n is of the id
@@ -154,6 +169,156 @@ def test_a_signature_is_a_claim() -> None:  # 7.1; `authenticated` is what our c
     )
     found = message(good(f'<Signature xmlns="{DS}">{inner}</Signature>'))
     assert (found.signature, found.authenticated) == (bytes(3), 0)
+
+
+def srmp(data: bytes) -> Srmp:
+    found = message(data).srmp
+    assert found is not None
+    return found
+
+
+def test_a_plain_message_asks_for_nothing() -> None:
+    assert srmp(good()) == Srmp(to=TO)
+    assert srmp(good(MSMQ)) == Srmp(to=TO)
+
+
+def test_what_is_asked_of_the_receiver() -> None:  # SR-47: three URLs, kept apart
+    assert srmp(good(SERVICES, STREAM, MSMQ)) == Srmp(
+        to=TO,
+        stream_id=f"uid:{V5_QM}\\77",
+        starts=True,
+        receipts_to="http://a/msmq/o",
+        delivery_to="http://a/msmq/d",
+        commitment_to="http://a/msmq/c",
+        positive=True,
+        negative=True,
+    )
+    only = srmp(good(SERVICES.replace("<positiveOnly/>", "")))
+    assert (only.positive, only.negative) == (False, True)
+
+
+def test_the_text_of_a_stream_id_stays() -> None:  # srmp.md 8.1: echo it byte for byte
+    found = message(good(STREAM.replace(V5_QM, V5_QM.upper()).replace("77", "0077"), MSMQ))
+    assert found.srmp is not None
+    assert found.srmp.stream_id == f"uid:{V5_QM.upper()}\\0077"
+    assert found.transaction is not None
+    assert found.transaction.sequence_id == 77
+    assert found.transaction.stream == (Guid.parse(V5_QM), f"DIRECT={TO}")
+
+
+@pytest.mark.parametrize(
+    ("stream", "starts"),
+    [
+        (STREAM, True),
+        (STREAM.replace("<current>1", "<current>2"), False),  # 3.1: start on a later one is ignored
+        (STREAM.replace("<current>1", "<current>0"), False),
+        (STREAM.partition("<start>")[0] + "</stream>", False),
+    ],
+)
+def test_only_message_1_starts(stream: str, starts: bool) -> None:  # SR-30 a
+    found = message(good(stream, MSMQ))
+    assert found.srmp is not None
+    assert (found.srmp.starts, bool(found.srmp.receipts_to)) == (starts, starts)
+    assert bool(found.status_queue) == starts
+
+
+@pytest.mark.parametrize(
+    ("text", "expires"),
+    [
+        ("20380119T031407", 0),  # never
+        ("20231114T221320", 1_700_000_000),
+        ("20380119T031408", 0x80000000),
+    ],
+)
+def test_expires_at(text: str, expires: int) -> None:  # SR-62: kept beside TTrq
+    properties = PROPERTIES.replace("20380119T031407", text)
+    found = message(soap(PATH + properties + MSMQ))
+    assert (found.expires, found.time_to_reach_queue) == (expires, 345_600)
+
+
+def test_a_redirected_message() -> None:  # SR-14; SR-48: the original <to> stays known
+    url = "https://elsewhere/msmq/private$/orders"
+    request = read_request("text/xml", good(STREAM, MSMQ))
+    found = message_from_request(request, destination=url, is_here=False)
+    assert found.destination == f"DIRECT={url}"
+    assert found.srmp is not None
+    assert (found.srmp.to, found.srmp.is_here) == (TO, False)
+    assert found.transaction is not None
+    assert found.transaction.stream == (Guid.parse(V5_QM), f"DIRECT={TO}")
+
+
+def test_who_keeps_the_request() -> None:  # SR-9
+    request = read_request("text/xml", good())
+    assert message_from_request(request).soap_compound == b""
+    assert message_from_request(request, compound=b"POST").soap_compound == b"POST"
+
+
+ORDERING = PATH.replace("MSMQ:a<", "MSMQ:QM Ordering Ack<")
+STREAM_RECEIPT = (
+    f"<streamReceipt><streamId>uid:{V5_QM}\\7</streamId>"
+    "<lastOrdinal>1</lastOrdinal></streamReceipt>"
+)
+DELIVERY = "<deliveryReceipt><receivedAt>20070608T023719</receivedAt><id>x</id></deliveryReceipt>"
+
+
+@pytest.mark.parametrize(
+    ("data", "known"),
+    [
+        (good(), True),  # 3.3: Class absent = 0
+        (good(MSMQ), True),
+        (good(MSMQ.replace("<Class>0", "<Class>1")), False),
+        (good(MSMQ.replace("<Class>0", "<Class>18446744073709551615")), False),
+        (good(DELIVERY, MSMQ.replace("<Class>0", "<Class>2")), True),
+        (good(DELIVERY, MSMQ), False),
+        (good(DELIVERY), False),
+        # Receipts of streams are for queue managers, not for queues: SR-51
+        (
+            soap(ORDERING + PROPERTIES + STREAM_RECEIPT + MSMQ.replace("<Class>0", "<Class>255")),
+            False,
+        ),
+    ],
+)
+def test_what_it_is(data: bytes, known: bool) -> None:
+    assert srmp(data).is_known is known
+
+
+SIGNED = (
+    f'<Signature xmlns="{DS}"><SignedInfo><SignatureMethod Algorithm="{DS}dsa"/>'
+    f'<Reference URI="cid:body@{V5_QM}"><DigestMethod Algorithm="{DS}sha1"/>'
+    "<DigestValue>%s</DigestValue></Reference></SignedInfo>"
+    "<SignatureValue>AAAA</SignatureValue></Signature>"
+)
+
+
+@pytest.mark.parametrize(
+    ("digest", "body", "flaw"),
+    [
+        (b"hello", b"hello", ""),
+        (b"hello", b"jello", "DigestValue is wrong"),
+        (b"hello", None, "Reference to no attachment"),
+    ],
+)
+def test_a_signature_that_cannot_be_right(
+    digest: bytes, body: bytes | None, flaw: str
+) -> None:  # SR-40, SR-41: what can be checked is checked
+    value = b64encode(sha1(digest, usedforsecurity=False).digest()).decode()
+    data = good(SIGNED % value)
+    content_type = "text/xml"
+    if body is not None:
+        head = b"Content-Type: text/xml\r\nContent-Length: %d\r\n\r\n" % len(data)
+        more = b"Content-Length: %d\r\nContent-Id: body@x\r\n\r\n" % len(body)
+        data = b"--B\r\n" + head + data + b"--B\r\n" + more + body + b"--B--\r\n"
+        content_type = 'multipart/related; boundary="B"; type=text/xml'
+    found = message_from_request(read_request(content_type, data))
+    assert found.srmp is not None
+    assert found.srmp.flaw == flaw
+    assert found.authenticated == 0
+
+
+def test_a_signature_without_references_is_flawed() -> None:  # SR-40
+    inner = f'<SignedInfo><SignatureMethod Algorithm="{DS}dsa"/></SignedInfo>'
+    value = "<SignatureValue>AAAA</SignatureValue>"
+    assert srmp(good(f'<Signature xmlns="{DS}">{inner}{value}</Signature>')).flaw == "0 references"
 
 
 @pytest.mark.parametrize(

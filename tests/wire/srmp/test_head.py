@@ -109,9 +109,16 @@ def test_no_line_is_smuggled_in(host: str) -> None:  # SR-49
         ),
         (
             "HTTPS://Host:8443\\msmq\\my queue",
-            Endpoint(scheme="https", host="Host", port=8443, target="/msmq/my%20queue"),
+            Endpoint(
+                scheme="https", host="Host", port=8443, target="/msmq/my%20queue", names_port=True
+            ),
         ),
-        ("http://[::1]:81", Endpoint(scheme="http", host="[::1]", port=81, target="/")),
+        (
+            "http://[::1]:81",
+            Endpoint(scheme="http", host="[::1]", port=81, target="/", names_port=True),
+        ),
+        ("http://a:/q", Endpoint(scheme="http", host="a", port=80, target="/q")),
+        ("http://a:80", Endpoint(scheme="http", host="a", port=80, target="/", names_port=True)),
         ("http://a/ä#b", Endpoint(scheme="http", host="a", port=80, target="/%C3%A4")),
     ],
 )

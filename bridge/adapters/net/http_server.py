@@ -1,0 +1,130 @@
+"""The HTTP listener, plain and TLS: who may connect, and how much all may send together.
+
+When there is no room the connection that was served longest ago makes place, unless its request is
+being handled: it is idle, and HTTP lets a server close it, or it is slow, and a sender that hears
+nothing tries again. Only if all are being handled, who comes is turned away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterable
+from typing import Final
+
+from bridge.adapters.net.files import most_connections
+from bridge.adapters.net.http_request import HttpRequest
+from bridge.adapters.net.http_session import UNFINISHED, Handler, HttpSession, Limits
+from bridge.adapters.net.listening import listen
+from bridge.adapters.telemetry import Telemetry
+
+__all__ = ["Handler", "HttpRequest", "HttpServer", "Limits"]
+
+CROWDED: Final = "http-crowded"
+
+
+class HttpServer:
+    def __init__(self, handle: Handler, telemetry: Telemetry, limits: Limits | None = None) -> None:
+        self.handle = handle
+        self.telemetry = telemetry
+        self.limits = limits or Limits()
+        self._listeners: list[asyncio.Server] = []
+        self._sessions: dict[HttpSession, None] = {}  # who was served last comes last
+        self._peers: dict[str, dict[HttpSession, None]] = {}  # likewise
+        self._unfinished: dict[HttpSession, int] = {}  # bodies, who began first comes first
+        self._held = 0  # bytes of these, and of those that are handled
+        self._leaving = False
+
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> str:
+        """Listen; returns `host:port` as it really is. Once for each port."""
+        where = "listen.srmp" if tls is None else "listen.srmp_tls"
+        server, address = await listen(lambda: HttpSession(self, tls), host, port, where)
+        self._listeners.append(server)
+        return address
+
+    def stop_listening(self) -> None:
+        for listener in self._listeners:
+            listener.close()
+        self._listeners.clear()
+
+    async def hang_up(self) -> None:
+        """Answers that are being made may go out; then all is closed."""
+        self._leaving = True
+        for session in list(self._sessions):
+            session.leave()
+        await self._all_over(self.limits.hang_up_s)
+        for session in list(self._sessions):
+            session.cancel()
+        await self._all_over(self.limits.hang_up_s)
+
+    async def _all_over(self, timeout_s: float) -> None:
+        if self._sessions:
+            await asyncio.wait([each.task for each in self._sessions], timeout=timeout_s)
+
+    @property
+    def connections(self) -> int:
+        return len(self._sessions)
+
+    # -- what a session tells its owner -----------------------------------------------------
+
+    def made(self, session: HttpSession) -> bool:
+        siblings = self._peers.get(session.peer, {})
+        # Descriptors are given from below: this one says how many all of us have in use.
+        full = len(self._sessions) >= self.limits.connections
+        full = full or session.descriptor >= most_connections()
+        if (
+            self._leaving
+            or (len(siblings) >= self.limits.per_peer and not _made_room(siblings))
+            or (full and not _made_room(self._sessions))
+        ):
+            self.telemetry.refusal(CROWDED)
+            return False
+        self._sessions[session] = None
+        self._peers.setdefault(session.peer, {})[session] = None
+        return True
+
+    def served(self, session: HttpSession) -> None:
+        for order in (self._sessions, self._peers[session.peer]):
+            del order[session]
+            order[session] = None
+
+    def lost(self, session: HttpSession) -> None:
+        del self._sessions[session]
+        siblings = self._peers[session.peer]
+        del siblings[session]
+        if not siblings:
+            del self._peers[session.peer]
+
+    def holds(self, session: HttpSession, size: int) -> None:
+        self._held += size - self._unfinished.get(session, 0)
+        if size:
+            self._unfinished[session] = size
+            self._make_room()
+        else:
+            self._unfinished.pop(session, None)
+
+    def takes(self, session: HttpSession, size: int) -> bool:
+        self._held += size - self._unfinished.pop(session, 0)
+        self._make_room()
+        if self._held <= self.limits.bodies:
+            return True
+        self._held -= size
+        return False
+
+    def gives_back(self, size: int) -> None:
+        self._held -= size
+
+    def _make_room(self) -> None:
+        """Who has been at it longest is probably not going to finish."""
+        while self._held > self.limits.bodies and self._unfinished:
+            oldest = next(iter(self._unfinished))
+            self._held -= self._unfinished.pop(oldest)
+            oldest.interrupt(UNFINISHED)
+
+
+def _made_room(sessions: Iterable[HttpSession]) -> bool:
+    for session in sessions:
+        if not session.busy and not session.lost:
+            session.evict(CROWDED)
+            return True
+    return False

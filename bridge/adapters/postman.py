@@ -1,0 +1,267 @@
+"""Brings receipts to the URLs that senders named. Digest srmp.md 3.7, 3.11
+
+One connection for every host: POST, wait for the answer, next (SR-70). Who does not answer, or
+says 5xx, is tried again after the retransmission time (SR-75, SR-76); 400 ends a receipt. Receipts
+for single messages lie in the outbox until then; those of a stream need not: its row says what
+its sender has not heard, and the newest one speaks for all before it (SR-36).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from bridge.adapters.intake import ShardPump
+from bridge.adapters.net.http_client import HttpConnection, HttpFault
+from bridge.adapters.receipt_targets import ReceiptTargets, Target, TargetRefused
+from bridge.adapters.telemetry import Telemetry
+from bridge.core.ports import OutboxEntry
+from bridge.core.posted import Due
+from bridge.core.receipt_timers import ReceiptTimers
+from bridge.core.streams import StreamKey
+from bridge.model.errors import WireError
+from bridge.model.guid import Guid
+from bridge.wire.srmp.head import request_headers
+from bridge.wire.srmp.receipts import Post, stream_receipt
+from bridge.wire.srmp.values import StreamId
+from bridge.wire.srmp.writer import write_envelope
+
+RETRANSMISSION_S: Final = 20.0
+CLEANUP_S: Final = 300.0  # an idle connection is closed. SR-78
+MAX_ROUTES: Final = 2_000  # hosts and ports come from outside: bounded
+MAX_WAITING: Final = 50_000  # for one of them
+AT_ONCE: Final = 64
+
+_BAD_REQUEST: Final = 400
+_log = logging.getLogger(__name__)
+_Key = int | tuple[StreamKey, int]  # the ordinal of an entry, or a stream
+
+
+class _Receipt:
+    """Something to POST; `done` is told whether it was taken."""
+
+    def __init__(
+        self, url: str, peer: str, pack: Callable[[], bytes], done: Callable[[bool], None]
+    ) -> None:
+        self.url, self.peer, self.pack, self.done = url, peer, pack, done
+        self.expires = 0
+
+
+class _Route:
+    """What waits for one host."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[_Key, _Receipt] = {}
+        self.came = asyncio.Event()
+        self.task: asyncio.Task[None] | None = None
+
+
+class Postman:
+    def __init__(
+        self,
+        local: Guid,
+        ordinals: Callable[[], int],
+        targets: ReceiptTargets,
+        telemetry: Telemetry,
+        tls: ssl.SSLContext | None = None,
+        retransmission_s: float = RETRANSMISSION_S,
+    ) -> None:
+        self._local, self._ordinals = local, ordinals
+        self._targets, self._telemetry, self._tls = targets, telemetry, tls
+        self._retransmission_s = retransmission_s
+        self._routes: dict[str, _Route] = {}
+        self._timers = ReceiptTimers()
+        self._owners: dict[StreamKey, ShardPump] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._taken = set[int]()
+
+    @property
+    def waiting(self) -> dict[str, int]:
+        """How many receipts wait, by host."""
+        return {host: len(route.waiting) for host, route in self._routes.items() if route.waiting}
+
+    # -- what comes from the shards ---------------------------------------------------------
+
+    def take(self, entries: Sequence[OutboxEntry], owner: ShardPump) -> None:
+        """These are durable now; one that is known already is not taken twice."""
+        for entry in entries:
+            if entry.ordinal in self._taken:
+                continue
+            self._taken.add(entry.ordinal)
+            receipt = _Receipt(entry.url, entry.host, _same(entry.packet), self._end(entry, owner))
+            receipt.expires = entry.expires
+            self._send(entry.ordinal, receipt)
+
+    def _end(self, entry: OutboxEntry, owner: ShardPump) -> Callable[[bool], None]:
+        def done(_taken: bool) -> None:
+            self._taken.discard(entry.ordinal)
+            owner.forget([entry.ordinal])
+
+        return done
+
+    def due(self, dues: Sequence[Due], owner: ShardPump) -> None:
+        """Senders of these streams may hear of it, when the time has come."""
+        now = asyncio.get_running_loop().time()
+        for due in dues:
+            self._owners[due.key] = owner
+            self._send_all(self._timers.add(due, now))
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        at = self._timers.next_wakeup() if self._timer is None else None
+        if at is not None:
+            self._timer = asyncio.get_running_loop().call_at(at, self._fire)
+
+    def _fire(self) -> None:
+        self._timer = None
+        self._send_all(self._timers.fire(asyncio.get_running_loop().time()))
+        self._set_timer()
+
+    def _send_all(self, dues: Sequence[Due]) -> None:
+        for due in dues:
+            receipt = _Receipt(due.receipts_to, due.peer, self._packer(due), self._told(due))
+            self._send((due.key, due.id), receipt)
+
+    def _packer(self, due: Due) -> Callable[[], bytes]:
+        def pack() -> bytes:
+            post = Post(
+                to=due.receipts_to,
+                source=self._local,
+                ordinal=self._ordinals(),
+                now=int(time.time()),
+            )
+            stream_id = StreamId(text=due.text, guid=due.key[0], number=due.id)
+            original = due.key[1].removeprefix("DIRECT=")
+            return write_envelope(stream_receipt(post, original, stream_id, due.number))
+
+        return pack
+
+    def _told(self, due: Due) -> Callable[[bool], None]:
+        def done(taken: bool) -> None:
+            if taken:
+                self._owners[due.key].receipted(due)
+
+        return done
+
+    # -- on the way -------------------------------------------------------------------------
+
+    def _send(self, key: _Key, receipt: _Receipt) -> None:
+        host = _authority(receipt.url)
+        route = self._routes.get(host)
+        if route is None:
+            if len(self._routes) >= MAX_ROUTES:
+                self._give_up(receipt, "receipt-too-many-hosts")
+                return
+            route = self._routes[host] = _Route()
+        if len(route.waiting) >= MAX_WAITING and key not in route.waiting:
+            self._give_up(receipt, "receipt-too-many-waiting")
+            return
+        route.waiting[key] = receipt  # the newer one of a stream takes the place of the older
+        route.came.set()
+        if route.task is None:
+            route.task = asyncio.create_task(self._serve(host, route))
+
+    async def _serve(self, host: str, route: _Route) -> None:
+        """Until nothing has come for a while."""
+        carrier = _Carrier(self._tls)
+        try:
+            while True:
+                while route.waiting:
+                    key, receipt = next(iter(route.waiting.items()))
+                    if not await self._deliver(carrier, receipt):
+                        carrier.close()
+                        route.waiting[key] = route.waiting.pop(key)  # others may be taken
+                        await asyncio.sleep(self._retransmission_s)
+                    elif route.waiting.get(key) is receipt:
+                        del route.waiting[key]
+                route.came.clear()
+                try:
+                    async with asyncio.timeout(CLEANUP_S):
+                        await route.came.wait()
+                except TimeoutError:
+                    if not route.waiting:  # some may have come in this very moment
+                        return
+        finally:
+            carrier.close()
+            self._routes.pop(host, None)
+
+    async def _deliver(self, carrier: _Carrier, receipt: _Receipt) -> bool:
+        """Whether there is nothing more to do for it."""
+        if 0 < receipt.expires < time.time():
+            self._give_up(receipt, "receipt-expired")
+            return True
+        try:
+            async with self._slots:  # not for the answer: some hosts never give one
+                target = await self._targets.find(receipt.url, receipt.peer)
+            status = await carrier.post(target, receipt.pack())
+        except (TargetRefused, WireError) as error:
+            self._give_up(receipt, "receipt-target", str(error))
+            return True
+        except (OSError, TimeoutError, HttpFault) as error:
+            _log.info("receipt for %s: %s; trying again", receipt.url, error or "no answer")
+            self._telemetry.refusal("receipt-no-answer")
+            return False
+        if status == _BAD_REQUEST:
+            self._give_up(receipt, "receipt-refused", "its answer is 400")
+            return True
+        if not 200 <= status < 300:
+            _log.info("receipt for %s: %d; trying again", receipt.url, status)
+            self._telemetry.refusal("receipt-not-taken")
+            return False
+        receipt.done(True)
+        return True
+
+    def _give_up(self, receipt: _Receipt, reason: str, why: str = "") -> None:
+        self._telemetry.refusal(reason)
+        _log.warning("no receipt for %s: %s", receipt.url, why or reason)
+        receipt.done(False)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        for route in self._routes.values():
+            if route.task is not None:
+                route.task.cancel()
+
+
+class _Carrier:
+    """The connection to a host, made anew when the host is found elsewhere."""
+
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        self._tls = tls
+        self._connection: HttpConnection | None = None
+        self._to: tuple[str, int] = ("", 0)
+
+    async def post(self, target: Target, body: bytes) -> int:
+        endpoint = target.endpoint
+        to = target.address, target.port
+        if self._connection is None or self._to != to:
+            self.close()
+            secure = endpoint.scheme == "https"
+            self._connection = HttpConnection(
+                to,
+                tls=self._tls if secure else None,
+                server_name=endpoint.host.strip("[]") if secure else "",
+            )
+            self._to = to
+        headers = request_headers(endpoint.authority, "text/xml", len(body))
+        return await self._connection.post(endpoint.target, headers, body)
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _same(packet: bytes) -> Callable[[], bytes]:
+    return lambda: packet
+
+
+def _authority(url: str) -> str:
+    """Scheme, host and port as written: one route each."""
+    return "/".join(url.replace("\\", "/").lower().split("/", 3)[:3])

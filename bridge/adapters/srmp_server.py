@@ -1,0 +1,130 @@
+"""A POST becomes a message, its verdict the status of the answer. Digest srmp.md 3.1 to 3.3
+
+The sender waits for the answer before it sends the next one, so a message is one submission; many
+senders fill a transaction together. 200 means that it is committed (SR-3).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+from urllib.parse import unquote
+
+from bridge.adapters.intake import Intake
+from bridge.adapters.net.http_server import HttpRequest
+from bridge.adapters.own_hosts import OwnHosts
+from bridge.adapters.telemetry import Telemetry
+from bridge.core.catalogue import Catalogue
+from bridge.core.redirection import Redirects, host_of
+from bridge.model.classes import MessageClass
+from bridge.model.errors import WireError
+from bridge.model.message import Message
+from bridge.model.verdict import Outcome, Verdict
+from bridge.wire.srmp.convert import format_name, message_from_request
+from bridge.wire.srmp.kinds import Kind, kind_of
+from bridge.wire.srmp.request import SrmpRequest, read_request
+from bridge.wire.srmp.values import is_url
+
+OK: Final = 200
+BAD_REQUEST: Final = 400
+INTERNAL_ERROR: Final = 500
+UNAVAILABLE: Final = 503
+
+ANSWER_S: Final = 15.0  # the sender repeats it after 20. SR-4
+
+_ORDER_QUEUE: Final = "/msmq/private$/order_queue$"
+# Refused without a word: 400 would make the sender discard what a right may yet let in. SR-8
+_SILENT: Final = frozenset(
+    (MessageClass.NORMAL, MessageClass.NACK_ACCESS_DENIED, MessageClass.NACK_BAD_SIGNATURE)
+)
+
+_log = logging.getLogger(__name__)
+
+
+class SrmpServer:
+    """`handle` is what an HttpServer calls."""
+
+    def __init__(
+        self,
+        intake: Intake,
+        catalogue: Callable[[], Catalogue],
+        hosts: OwnHosts,
+        redirects: Redirects,
+        telemetry: Telemetry,
+        answer_s: float = ANSWER_S,
+    ) -> None:
+        self._intake, self._catalogue = intake, catalogue
+        self._hosts, self._redirects = hosts, redirects
+        self._telemetry = telemetry
+        self._answer_s = answer_s
+
+    async def handle(self, request: HttpRequest) -> int:
+        if self._intake.jammed:  # design D3
+            self._telemetry.refusal("srmp-kafka-away")
+            return UNAVAILABLE
+        try:
+            posted = read_request(request.content_type, request.body)
+            message = self._message(request, posted)
+        except WireError as error:
+            _log.info("%s: %s", request.peer, error)
+            self._telemetry.refusal("srmp-malformed")
+            return BAD_REQUEST
+        if self._is_for_order_queue(posted, message):
+            self._telemetry.refusal("srmp-receipt-of-unknown-stream")  # SR-51: we send none
+            return OK
+        return await self._decide(message)
+
+    def _message(self, request: HttpRequest, posted: SrmpRequest) -> Message:
+        to = posted.envelope.to
+        url = self._redirects.apply(to) or to
+        is_here = not is_url(url) or host_of(url) in self._hosts
+        return message_from_request(
+            posted,
+            peer=request.peer,
+            arrived_ms=int(time.time() * 1000),
+            transport="https" if request.secure else "http",
+            destination=url,
+            is_here=is_here,
+            compound=request.head + request.body if self._keeps_compound(url) else b"",
+        )
+
+    def _keeps_compound(self, url: str) -> bool:
+        queue = self._catalogue().find(format_name(url))
+        return queue is not None and queue.mapping.headers.wants_compound
+
+    def _is_for_order_queue(self, posted: SrmpRequest, message: Message) -> bool:
+        srmp = message.srmp
+        if srmp is None or not srmp.is_here:
+            return False
+        path = unquote(message.destination.replace("\\", "/").partition("?")[0]).lower()
+        kinds = (Kind.STREAM_RECEIPT, Kind.FINAL_STREAM_RECEIPT)
+        return path.endswith(_ORDER_QUEUE) and kind_of(posted.envelope) in kinds
+
+    async def _decide(self, message: Message) -> int:
+        decided: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+
+        def tell(verdicts: Sequence[Verdict]) -> None:
+            if not decided.done():
+                decided.set_result(verdicts[0])
+
+        submission = self._intake.submit_posted(message, tell)
+        try:
+            async with asyncio.timeout(self._answer_s):
+                return status_of(await decided)
+        except TimeoutError:
+            self._telemetry.refusal("srmp-no-verdict-in-time")
+            return UNAVAILABLE
+        finally:
+            submission.withdraw()  # if it has no verdict yet, nobody will hear it
+
+
+def status_of(verdict: Verdict) -> int:
+    """Digest srmp.md 1.4"""
+    if verdict.outcome is Outcome.BUSY:
+        return INTERNAL_ERROR
+    if verdict.outcome is Outcome.REJECTED and verdict.message_class not in _SILENT:
+        return BAD_REQUEST
+    return OK

@@ -1,0 +1,227 @@
+"""Where a receipt may go: SR-49, SR-18, `peers`. No name is asked of a real name service."""
+
+import asyncio
+import socket
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from bridge.adapters import receipt_targets as module
+from bridge.adapters.receipt_targets import ReceiptTargets, Target, TargetRefused
+from bridge.config import Address, PeerName, ReceiptTarget
+from bridge.core.redirection import Redirects
+from bridge.model.errors import WireError
+
+PEER = "10.1.2.3"
+NAMES = {
+    "sender01": [PEER],
+    "both": ["192.0.2.7", PEER],
+    "six": ["fd00::7"],
+    "mapped": ["::ffff:10.1.2.3"],
+    "elsewhere": ["192.0.2.7"],
+    "metadata": ["169.254.169.254"],
+    "sneaky": ["::ffff:169.254.169.254"],
+    "local": ["127.0.0.1"],
+    "multicast": ["224.0.0.1"],
+    "nothing": ["0.0.0.0"],
+    "linked": ["fe80::1%eth0"],
+}
+
+
+@pytest.fixture(autouse=True)
+def _names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NAMES is the name service; addresses are resolved as they are everywhere."""
+    real = socket.getaddrinfo
+
+    def getaddrinfo(host: str, port: int, *_: Any, **__: Any) -> list[Any]:
+        found = NAMES.get(host.lower())
+        if found is None:
+            kind = socket.SOCK_STREAM
+            return real(host, port, type=kind, flags=socket.AI_NUMERICHOST)
+        return [
+            (socket.AF_INET6 if ":" in one else socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 0))
+            for one in found
+        ]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+
+def find(
+    url: str,
+    *allowed: str,
+    peer: str = PEER,
+    peers: Mapping[str, Address] | None = None,
+    redirects: Iterable[tuple[str, str]] = (),
+) -> Target:
+    targets = ReceiptTargets(
+        [ReceiptTarget.parse(one) for one in allowed], peers, Redirects(redirects)
+    )
+    return asyncio.run(targets.find(url, peer))
+
+
+def place(url: str, *allowed: str, **more: Any) -> tuple[str, int]:
+    target = find(url, *allowed, **more)
+    return target.address, target.port
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed", "address"),
+    [
+        # The peer's own address, by any name.
+        ("sender01", ["sender"], PEER),
+        (PEER, ["sender"], PEER),
+        ("both", ["sender"], PEER),  # of several the one that is allowed
+        ("mapped", ["sender"], PEER),
+        ("SENDER01", ["SENDER01"], PEER),
+        ("local", ["loopback"], "127.0.0.1"),
+        ("127.8.9.1", ["loopback"], "127.8.9.1"),
+        ("[::1]", ["loopback"], "::1"),
+        ("[::ffff:127.0.0.1]", ["loopback"], "127.0.0.1"),
+        # Networks and addresses.
+        ("elsewhere", ["192.0.2.0/24"], "192.0.2.7"),
+        ("elsewhere", ["192.0.2.7"], "192.0.2.7"),
+        ("six", ["fd00::/8"], "fd00::7"),
+        ("[fd00::7]", ["fd00::7"], "fd00::7"),
+        ("[fd00::7]", ["[fd00::7]"], "fd00::7"),
+        ("[fd00::7]", ["[fd00::7]:80"], "fd00::7"),
+        # Names, with and without a port.
+        ("elsewhere", ["elsewhere"], "192.0.2.7"),
+        ("elsewhere", ["Elsewhere:80"], "192.0.2.7"),
+        ("192.0.2.7", ["192.0.2.7:80"], "192.0.2.7"),
+        # Anywhere.
+        ("elsewhere", ["*"], "192.0.2.7"),
+        ("six", ["*"], "fd00::7"),
+        ("elsewhere", ["loopback", "sender", "*"], "192.0.2.7"),
+    ],
+)
+def test_allowed(host: str, allowed: list[str], address: str) -> None:  # SR-49
+    assert place(f"http://{host}/MSMQ/Private$/O", *allowed) == (address, 80)
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("elsewhere", []),
+        ("elsewhere", ["sender", "loopback"]),
+        ("local", ["sender"]),
+        ("sender01", ["loopback"]),
+        ("elsewhere", ["192.0.3.0/24"]),
+        ("192.0.2.7", ["elsewhere"]),  # a name is a name
+        ("elsewhere", ["elsewhere:81"]),
+        ("elsewhere", ["else"]),
+        # Nobody's network, whatever stands before it (cloud metadata).
+        ("metadata", ["*"]),
+        ("169.254.169.254", ["*"]),
+        ("sneaky", ["*"]),
+        ("[::ffff:169.254.169.254]", ["*"]),
+        ("linked", ["*"]),
+        ("[fe80::1]", ["*"]),
+        ("multicast", ["*"]),
+        ("nothing", ["*"]),
+        ("[::]", ["*"]),
+    ],
+)
+def test_refused(host: str, allowed: list[str]) -> None:  # SR-49
+    with pytest.raises(TargetRefused, match=r"srmp\.receipt_targets"):
+        find(f"http://{host}/MSMQ/Private$/O", *allowed)
+
+
+def test_loopback_as_any_address_has_a_port() -> None:
+    """A socket that is bound to 0.0.0.0 would take it: it is loopback in disguise."""
+    with pytest.raises(TargetRefused):
+        find("http://0.0.0.0/o", "loopback")
+
+
+def test_the_port_of_a_name_counts() -> None:
+    assert place("http://elsewhere:8080/o", "elsewhere:8080") == ("192.0.2.7", 8080)
+    assert place("https://elsewhere/o", "elsewhere:443") == ("192.0.2.7", 443)
+    with pytest.raises(TargetRefused):
+        find("https://elsewhere/o", "elsewhere:80")
+
+
+def test_what_is_posted_to() -> None:  # srmp.md 1.1: the target in small letters, Host as written
+    endpoint = find("http://Sender01:8080/MSMQ/O?X=Y", "*", "sender01").endpoint
+    assert (endpoint.scheme, endpoint.authority) == ("http", "Sender01:8080")
+    assert endpoint.target == "/msmq/o?x=y"
+
+
+# -- redirect_out ---------------------------------------------------------------------------
+
+
+def test_a_redirected_url() -> None:  # SR-18: connect to the host of To, all else as it is
+    table = [("http://machine1/*", "http://sender01:8080/whatever")]
+    target = find("http://Machine1/MSMQ/Private$/O?a", redirects=table)
+    assert (target.address, target.port) == (PEER, 8080)
+    assert (target.endpoint.authority, target.endpoint.target) == ("Machine1", "/msmq/private$/o?a")
+
+
+def test_a_redirect_is_the_operator_s_word() -> None:  # no list, no name service for the old host
+    table = [("http://unknown.invalid/*", "http://elsewhere/")]
+    assert place("http://unknown.invalid:81/o", redirects=table) == ("192.0.2.7", 80)
+    with pytest.raises(TargetRefused):
+        find("http://elsewhere/o", redirects=table)
+
+
+# -- peers ----------------------------------------------------------------------------------
+
+PEERS = {PeerName.parse("SenderBox"): Address.parse("192.0.2.7:1801")}
+
+
+def test_a_peer_is_where_the_operator_says() -> None:
+    assert place("http://SENDERBOX/o", peers=PEERS) == ("192.0.2.7", 80)
+    assert place("https://senderbox/o", peers=PEERS) == ("192.0.2.7", 443)
+    assert place("http://senderbox:8080/o", peers=PEERS) == ("192.0.2.7", 8080)
+
+
+def test_a_peer_by_a_name() -> None:
+    peers = {PeerName.parse("box"): Address.parse("elsewhere")}
+    assert place("http://box/o", peers=peers) == ("192.0.2.7", 80)
+
+
+def test_a_peer_by_its_ipv6_address() -> None:  # a URL has it in brackets
+    peers = {PeerName.parse("fd00::9"): Address.parse("192.0.2.7")}
+    assert place("http://[FD00::9]:81/o", peers=peers) == ("192.0.2.7", 81)
+
+
+def test_a_redirect_comes_before_a_peer() -> None:
+    table = [("http://senderbox/*", "http://sender01:8080/")]
+    assert place("http://senderbox/o", peers=PEERS, redirects=table) == (PEER, 8080)
+
+
+# -- what cannot be found -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("url", ["ftp://a/o", "http://", "http://a:99999/o", "http://ä/o", ""])
+def test_no_url(url: str) -> None:
+    with pytest.raises(WireError):
+        find(url, "*")
+
+
+def test_a_host_that_nobody_knows_may_be_known_later() -> None:
+    with pytest.raises(OSError, match=r".") as caught:
+        find("http://unknown.invalid/o", "*")
+    assert isinstance(caught.value, socket.gaierror)
+
+
+@pytest.mark.parametrize("host", ["a..b", ".a", "x" * 64, f"{'x' * 64}.example.com"])
+def test_a_name_that_no_name_service_takes(host: str) -> None:
+    """It comes from a stranger: it must not be a fault of ours."""
+    with pytest.raises(TargetRefused):
+        find(f"http://{host}/o", "*")
+
+
+def test_a_slow_name_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RESOLVE_S", 0.0)
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+
+        async def never(*_: Any, **__: Any) -> Any:
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(loop, "getaddrinfo", never)
+        with pytest.raises(TimeoutError):
+            await ReceiptTargets(["*"]).find("http://elsewhere/o", PEER)
+
+    asyncio.run(run())
