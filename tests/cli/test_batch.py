@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from bridge.cli.batch import (
     ACK_FLAGS,
@@ -18,7 +19,7 @@ from bridge.cli.batch import (
 from bridge.config import Address
 from bridge.model.errors import ConfigError
 from bridge.model.guid import Guid
-from bridge.model.message import EXPRESS, RECOVERABLE, Message
+from bridge.model.message import EXPRESS, JOURNAL_NEGATIVE, RECOVERABLE, Message
 
 SOURCE = Guid.parse("11111111-2222-3333-4444-555555555555")
 HERE = Address("127.0.0.1", 1801)
@@ -49,6 +50,14 @@ def test_transactions() -> None:  # MS-MQMQ 2.2.20.5
         (3, True, True),
     ]
     assert all(t and t.final_ack for t in found)
+
+
+def test_who_waits_for_final_acknowledgments() -> None:  # QB-91, SR-53
+    assert not batch(per_transaction=1).awaits_final
+    assert batch(per_transaction=1, final_ack=1).awaits_final
+    dead_letter = structs.replace(batch().template, journal=JOURNAL_NEGATIVE)
+    assert structs.replace(batch(per_transaction=1), template=dead_letter).awaits_final
+    assert not structs.replace(batch(), template=dead_letter).awaits_final
 
 
 def test_the_transaction_index_has_20_bits() -> None:

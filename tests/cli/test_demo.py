@@ -64,7 +64,8 @@ def told(
     """The answers as data; where the Kafka is; the prefix of the topics."""
     prefix = unique("demo")
     folder = tmp_path_factory.mktemp(prefix)
-    config = write_config(folder, kafka.bootstrap_servers, topic_prefix=prefix)
+    listen = {"srmp": 0}
+    config = write_config(folder, kafka.bootstrap_servers, topic_prefix=prefix, listen=listen)
     done = run("demo", "--config", str(config), "--once", "--count", "7", "-o", "json")
     assert (done.returncode, complaints(done.stderr.splitlines())) == (0, [])
     return json.loads(done.stdout), kafka.bootstrap_servers, prefix
@@ -76,6 +77,7 @@ def test_what_came_in(told: tuple[dict[str, Any], str, str]) -> None:
         ("shop", "accepted", None): 7,
         ("sensor", "accepted", None): 7,
         ("billing", "accepted", None): 7,
+        ("web", "accepted", None): 14,
         ("careless", "rejected", "NACK_NOT_TRANSACTIONAL_MSG"): 1,
         ("sleeper", "expired", "NACK_REACH_QUEUE_TIMEOUT"): 1,
         ("typo", "rejected", "NACK_BAD_DST_Q"): 1,
@@ -84,6 +86,20 @@ def test_what_came_in(told: tuple[dict[str, Any], str, str]) -> None:
     assert {row["delivery"] for row in came_in} == {"express", "recoverable", "transactional"}
     shop = [row["label"] for row in came_in if row["sender"] == "shop"]
     assert shop == [f"order {n}" for n in range(1, 8)]
+    web = [row["label"] for row in came_in if row["delivery"] == "transactional"]
+    assert [label for label in web if label.startswith("web")] == [
+        f"web order {n}" for n in range(1, 8)
+    ]
+
+
+def test_the_transport_of_each(told: tuple[dict[str, Any], str, str]) -> None:
+    answers = told[0]
+    senders = {(row["sender"] == "web", row["transport"]) for row in answers["came_in"]}
+    assert senders == {(True, "http"), (False, "binary")}
+    over_http = {row["message_id"] for row in answers["came_in"] if row["transport"] == "http"}
+    for record in answers["in_kafka"]:
+        transport = "http" if record["message_id"] in over_http else "binary"
+        assert record["headers"]["msmq.transport"] == transport
 
 
 def test_where_it_is_in_kafka(told: tuple[dict[str, Any], str, str]) -> None:
@@ -96,13 +112,13 @@ def test_where_it_is_in_kafka(told: tuple[dict[str, Any], str, str]) -> None:
     }
     found = {(r["topic"], r["partition"], r["offset"]): r for r in answers["in_kafka"]}
     assert found.keys() == really.keys()  # all that is there, and each once
-    assert len(found) == 24
+    assert len(found) == 38
     for place, record in found.items():
         headers = dict(really[place].headers() or [])
         assert record["message_id"].encode() == headers["msmq.id"]
         assert record["value"].encode() == really[place].value()
         assert record["key"].encode() == really[place].key()
-        assert set(record["headers"]) == set(headers) - {"msmq.wire"}
+        assert set(record["headers"]) == set(headers) - {"msmq.wire", "msmq.soap"}
     judged = {r["message_id"] for r in answers["came_in"]}
     assert {r["message_id"] for r in answers["in_kafka"]} == judged
 
@@ -116,6 +132,8 @@ def test_what_the_sender_was_told(told: tuple[dict[str, Any], str, str]) -> None
         ("shop", 7, 7, 7, {"ACK_RECEIVE": 7}),
         ("sensor", 7, 7, 0, {}),
         ("billing", 7, 7, 0, {}),
+        ("web", 7, 7, 7, {}),  # 200, and the stream's receipt
+        ("web", 7, 7, 0, {}),
         ("careless", 1, 1, 0, {}),
         ("sleeper", 1, 1, 0, {}),
         ("typo", 1, 1, 1, {"NACK_BAD_DST_Q": 1}),  # QB-87, QB-90
@@ -123,6 +141,8 @@ def test_what_the_sender_was_told(told: tuple[dict[str, Any], str, str]) -> None
     ]
     assert [r["admin_acks"] for r in told[0]["told"]] == [
         {"ACK_RECEIVE": 7},
+        {},
+        {"ACK_REACH_QUEUE": 7},
         {},
         {"ACK_REACH_QUEUE": 7},
         {"NACK_NOT_TRANSACTIONAL_MSG": 1},
@@ -143,7 +163,8 @@ def test_with_a_kafka_of_its_own_and_a_folder_that_stays(tmp_path: Path) -> None
     lines = done.stdout.splitlines()
     assert [line[: len(q)] for q in QUESTIONS for line in lines if line.startswith(q)] == QUESTIONS
     arrived = [line for line in lines if re.match(r"\d{4}-\d\d-\d\dT\S+ accepted: ", line)]
-    assert len(arrived) == 15
+    assert len(arrived) == 25
+    assert sum(" over http to " in line for line in arrived) == 10
     assert lines[-1] == "stopping"
     assert running_broker(folder / "kafka") is None
     assert (folder / "demo.yaml").is_file()

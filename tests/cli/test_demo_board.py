@@ -23,7 +23,15 @@ NOTHING = Answers(verdicts=[], records=[], told=[])
 
 def entries(*numbers: int, verdict: str = "accepted") -> list[AuditEntry]:
     return [
-        AuditEntry(id=f"g\\{n}", verdict=verdict, at=0, dest="q", queue="q", label=f"no. {n}")
+        AuditEntry(
+            id=f"g\\{n}",
+            verdict=verdict,
+            at=0,
+            dest="q",
+            queue="q",
+            transport="http",
+            label=f"no. {n}",
+        )
         for n in numbers
     ]
 
@@ -52,15 +60,15 @@ def test_lines_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
             return printed
 
         await drawing(board, seen)
-        assert printed == ["1970-01-01T00:00:00.000+00:00 accepted: no. 1 to q"]
+        assert printed == ["1970-01-01T00:00:00.000+00:00 accepted: no. 1 over http to q"]
         board.add(entries(2))
         task = asyncio.create_task(board.draw("what arrives"))
         await asyncio.sleep(0)
         board.add(entries(3))
         task.cancel()  # what has come is written all the same
         await asyncio.gather(task, return_exceptions=True)
-        assert [row[-10:] for row in capsys.readouterr().out.splitlines()] == [
-            *("no. 2 to q", "no. 3 to q")
+        assert [row[-20:] for row in capsys.readouterr().out.splitlines()] == [
+            *("no. 2 over http to q", "no. 3 over http to q")
         ]
 
     run(test)

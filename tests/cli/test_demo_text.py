@@ -21,6 +21,7 @@ STAGE = Stage(
 PARTS = [part for act in acts(STAGE, 4, 1_700_000_000) for part in act]
 SHOP = next(part for part in PARTS if part.sender == "shop")
 TYPO = next(part for part in PARTS if part.sender == "typo")
+WEB = [part for part in acts(STAGE, 4, 1_700_000_000, "127.0.0.1:80")[0] if part.sender == "web"]
 
 
 def verdict(message: Message, queue: str, **fields: object) -> AuditEntry:
@@ -31,12 +32,19 @@ def verdict(message: Message, queue: str, **fields: object) -> AuditEntry:
         dest=message.destination,
         queue=queue,
         label=message.label,
+        transport=message.transport,
         **values,  # type: ignore[arg-type]
     )
 
 
 def record(message: Message, offset: int, topic: str = "orders", **headers: bytes) -> FoundRecord:
-    named = {"msmq.label": message.label.encode(), "msmq.tx.seq": b"7", "msmq.wire": b"\x10\xff"}
+    named = {
+        "msmq.label": message.label.encode(),
+        "msmq.transport": message.transport.encode(),
+        "msmq.tx.seq": b"7",
+        "msmq.wire": b"\x10\xff",
+        "msmq.soap": b"<se:Envelope>",
+    }
     return FoundRecord(
         message_id=message.id,
         topic=topic,
@@ -91,12 +99,9 @@ def test_what_came_in() -> None:
     first, _, _ = as_tables(ANSWERS)
     assert drawn(first)[0].startswith("1. What came in?")
     assert cells(drawn(first)) == [
-        ["shop", "order 1 … 4", "transactional", "private$\\orders", "accepted"],
+        ["shop", "order 1 … 4", "transactional", "binary", "private$\\orders", "accepted"],
         [
-            "typo",
-            "order for nobody",
-            "transactional",
-            "private$\\odrers",
+            *("typo", "order for nobody", "transactional", "binary", "private$\\odrers"),
             "rejected: unknown queue",
         ],
     ]
@@ -106,7 +111,8 @@ def test_where_it_is() -> None:
     _, second, _ = as_tables(ANSWERS)
     found = cells(drawn(second))
     assert found[0] == ["orders-3@0", f"key    {'key' * 7}ke…", "msmq.label=order 1"]
-    assert found[1] == ["", 'value  {"order": 1, "tea": 2}', "msmq.tx.seq=7"]
+    assert found[1] == ["", 'value  {"order": 1, "tea": 2}', "msmq.transport=binary"]
+    assert found[2] == ["", "", "msmq.tx.seq=7"]
     assert [row[0] for row in found if row[0]] == [
         *("orders-3@0", "orders-3@1", "and 2 more", "_msmq-bridge.rejects-3@9")
     ]
@@ -123,6 +129,18 @@ def test_what_the_sender_was_told() -> None:
         *("1 of 1", "1 of 1", "final ack: 1 x NACK_BAD_DST_Q (there is no such queue)")
     ]
     assert found[4][1:] == ["4 of 4", "-", "-"]  # no order acks without transactions
+
+
+def test_what_a_sender_over_http_was_told() -> None:
+    told = Told(sent=4, session_acked=3, order_acked=2, admin_acks=(2, 2))
+    answers = Answers(verdicts=[], records=[], told=[(part, told) for part in WEB])
+    _, _, third = as_tables(answers)
+    receipts = "admin queue: 2 x ACK_REACH_QUEUE (it is in the queue)"
+    assert cells(drawn(third, width=200)) == [
+        ["web: a stream over HTTP", "200: 3 of 4", "receipt: 2 of 4", receipts],
+        ["web: durable, over HTTP", "200: 3 of 4", "-", receipts],
+    ]
+    assert {row["transport"] for row in as_data(answers)["told"]} == {"http"}
 
 
 def test_all_fit_on_a_screen() -> None:
@@ -153,6 +171,7 @@ def test_as_data() -> None:
         "sender": "shop",
         "queue": "private$\\orders",
         "label": "order 1",
+        "transport": "binary",
         "delivery": "transactional",
         "arrived_time": "2023-11-14T22:13:20.123+00:00",
         "verdict": "accepted",
@@ -165,11 +184,13 @@ def test_as_data() -> None:
     first = data["in_kafka"][0]
     assert (first["topic"], first["partition"], first["offset"]) == ("orders", 3, 0)
     assert (first["key"], first["value"]) == ("key" * 20, '{"order": 1, "tea": 2}')
-    assert first["headers"] == {"msmq.label": "order 1", "msmq.tx.seq": "7"}
+    expected = {"msmq.label": "order 1", "msmq.transport": "binary", "msmq.tx.seq": "7"}
+    assert first["headers"] == expected
     assert data["told"][0] == {
         "sender": "shop",
         "about": "exactly once, in order",
         "queue": "private$\\orders",
+        "transport": "binary",
         "delivery": "transactional",
         "sent": 4,
         "session_acked": 4,
@@ -184,7 +205,7 @@ def test_a_stranger_s_message_has_no_sender() -> None:
     answers = Answers(verdicts=ANSWERS.verdicts[:1], records=[], told=[(stranger, _nothing())])
     assert as_data(answers)["came_in"][0]["sender"] is None
     first, *_ = as_tables(answers)
-    assert cells(drawn(first)) == [["", "order 1", "", "private$\\orders", "accepted"]]
+    assert cells(drawn(first)) == [["", "order 1", "", "binary", "private$\\orders", "accepted"]]
 
 
 def _nothing() -> Told:
@@ -202,26 +223,34 @@ def test_readable() -> None:
 
 def test_a_line() -> None:
     assert line(ANSWERS.verdicts[0]) == (
-        "2023-11-14T22:13:20.123+00:00 accepted: order 1 to private$\\orders -> orders-3"
+        "2023-11-14T22:13:20.123+00:00 accepted: order 1 over binary to private$\\orders "
+        "-> orders-3"
     )
     assert line(ANSWERS.verdicts[-1]) == (
-        "2023-11-14T22:13:20.123+00:00 rejected (unknown-queue): order for nobody to "
-        "private$\\odrers"
+        "2023-11-14T22:13:20.123+00:00 rejected (unknown-queue): order for nobody over binary "
+        "to private$\\odrers"
     )
 
 
 def test_a_line_is_one_line() -> None:
     hostile = AuditEntry(
-        id="i\\1", verdict="accepted", at=0, dest="DIRECT=OS:h\\q", label="a\n\x1b"
+        id="i\\1",
+        verdict="accepted",
+        at=0,
+        dest="DIRECT=OS:h\\q",
+        transport="http",
+        label="a\n\x1b",
     )
-    assert line(hostile) == "1970-01-01T00:00:00.000+00:00 accepted: a\\n\\x1b to q"
+    assert line(hostile) == "1970-01-01T00:00:00.000+00:00 accepted: a\\n\\x1b over http to q"
     assert "\x1b" not in "".join(drawn(picture([hostile], {}, "x")))
 
 
 def test_the_picture() -> None:
     found = drawn(picture(ANSWERS.verdicts, {"accepted": 1234, "rejected": 1}, "what arrives"))
     assert found[0] == "● what arrives   1,234 accepted, 1 rejected"
-    assert cells(found)[0] == ["22:13:20", "order 1", "private$\\orders", "accepted", "orders-3"]
-    assert cells(found)[-1][2:] == ["private$\\odrers", "rejected: unknown queue", "-"]
+    assert cells(found)[0] == [
+        *("22:13:20", "binary", "order 1", "private$\\orders", "accepted", "orders-3")
+    ]
+    assert cells(found)[-1][3:] == ["private$\\odrers", "rejected: unknown queue", "-"]
     assert max(map(len, found)) <= 100
     assert LAST <= 15  # a screen is not endless

@@ -129,6 +129,12 @@ def test_final_acks_are_waited_for(send: Any) -> None:  # QB-91, QB-98, QB-99
     assert all(headers(record)["msmq.tx.final-ack"] == b"1" for record in found)
 
 
+def test_a_dead_letter_that_is_none(send: Any) -> None:  # QB-91: journaling asks for it, too
+    told, found = send("orders", "--transactional", "--dead-letter", "--count", "3")
+    assert told["final_acks"] == {"ACK_RECEIVE": 3}
+    assert all(headers(record)["msmq.journal"] == b"1" for record in found)
+
+
 def test_nobody_is_left_waiting_for_our_ack(appliance: Served, send: Any) -> None:  # QB-6
     send("orders", "--transactional", "--wait-final", "--count", "40")
     url = find_admin_url(load_config(appliance.config))

@@ -1,16 +1,23 @@
-"""An outgoing queue of SRMP: one destination, one POST at a time. MC-MQSRM 3.1.7
+"""An outgoing queue of SRMP: one destination, one POST at a time. Digest srmp.md 5.2
 
-    NO_STREAM    no stream message waits for a receipt; plain messages may be there
-    SENDING      a POST is out: 200 ends it, and a plain message with it; a message of a stream
-                 stays until the stream receipt. 400 is the end of any message
-    AWAIT_ACK    waits for a stream receipt; when that takes too long all are sent again
-    AWAIT_FINAL  waits for final receipts only, which nothing can hasten
-    INACTIVE     the last POST had no answer, or one that asks to come again
-    ON_HOLD      paused by its owner
+    state        event                 what happens                       next
+    NO_STREAM    message               _post: a stream begins             SENDING
+    AWAIT_ACK    message               _post: number + 1                  SENDING
+    SENDING      200                   _on_outcome: kept for its receipt  AWAIT_ACK
+    SENDING      400                   _on_outcome: gone, a gap           AWAIT_ACK, NO_STREAM
+    SENDING      else, no answer       _fall_silent                       INACTIVE
+    INACTIVE     retransmission timer  what had no answer again           SENDING
+    AWAIT_ACK    stream receipt        _on_stream_receipt                 or AWAIT_FINAL, NO_STREAM
+    AWAIT_ACK    wait timer            _resend: all without a receipt     SENDING
+    AWAIT_FINAL  final receipt         _on_final_receipt                  or NO_STREAM
+    any          message expires       _send_next: gone, a gap            same or NO_STREAM
+    any          pause                 _on_pause                          ON_HOLD
+    ON_HOLD      resume                all that wait again                SENDING
 
-Messages leave in the order in which they came, also after a failure: whatever is to be sent stands
-in a heap by its token. A message of a stream gets its number when it is sent for the first time,
-not before: so the stream begins with a message that was sent, even if those before it expired.
+A plain message is done with its 200, and changes none of the states but SENDING and INACTIVE.
+Messages leave in the order in which they came, also after a failure: what is to be sent stands in
+a heap by its token. A message of a stream gets its number when it is sent for the first time, not
+before: so a stream begins with a message that was sent, even if those before it have expired.
 """
 
 from __future__ import annotations
@@ -160,9 +167,11 @@ class Sender:
                     yield from self._on_timer(timer, now)
             case Paused():
                 yield from self._on_pause()
-            case Resumed():
+            case Resumed() if self._on_hold:
                 self._on_hold = False
                 self._make_ready(self._queue.values())  # SR-77: all that are there
+            case Resumed():
+                pass
             case _:
                 assert_never(event)
 
