@@ -1,6 +1,6 @@
 """Brings receipts to the URLs that senders named. Digest srmp.md 3.7, 3.11
 
-One connection for every host: POST, wait for the answer, next (SR-70). Who does not answer, or
+One connection for every URL: POST, wait for the answer, next (SR-70). Who does not answer, or
 says 5xx, is tried again after the retransmission time (SR-75, SR-76); 400 ends a receipt. Receipts
 for single messages lie in the outbox until then; those of a stream need not: its row says what
 its sender has not heard, and the newest one speaks for all before it (SR-36).
@@ -32,7 +32,7 @@ from bridge.wire.srmp.writer import write_envelope
 
 RETRANSMISSION_S: Final = 20.0
 CLEANUP_S: Final = 300.0  # an idle connection is closed. SR-78
-MAX_ROUTES: Final = 2_000  # hosts and ports come from outside: bounded
+MAX_ROUTES: Final = 2_000  # URLs come from outside: bounded
 MAX_WAITING: Final = 50_000  # for one of them
 AT_ONCE: Final = 64
 
@@ -52,9 +52,10 @@ class _Receipt:
 
 
 class _Route:
-    """What waits for one host."""
+    """What waits for one URL, an outgoing queue of MSMQ."""
 
     def __init__(self) -> None:
+        self.is_inactive = False  # the last attempt failed
         self.waiting: dict[_Key, _Receipt] = {}
         self.came = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
@@ -82,8 +83,8 @@ class Postman:
 
     @property
     def waiting(self) -> dict[str, int]:
-        """How many receipts wait, by host."""
-        return {host: len(route.waiting) for host, route in self._routes.items() if route.waiting}
+        """How many receipts wait, by URL."""
+        return {url: len(route.waiting) for url, route in self._routes.items() if route.waiting}
 
     # -- what comes from the shards ---------------------------------------------------------
 
@@ -151,31 +152,47 @@ class Postman:
     # -- on the way -------------------------------------------------------------------------
 
     def _send(self, key: _Key, receipt: _Receipt) -> None:
-        host = _authority(receipt.url)
-        route = self._routes.get(host)
+        url = receipt.url.lower()
+        route = self._routes.get(url)
         if route is None:
-            if len(self._routes) >= MAX_ROUTES:
-                self._give_up(receipt, "receipt-too-many-hosts")
+            if len(self._routes) >= MAX_ROUTES and not self._made_room():
+                self._give_up(receipt, "receipt-too-many-urls")
                 return
-            route = self._routes[host] = _Route()
+            route = self._routes[url] = _Route()
         if len(route.waiting) >= MAX_WAITING and key not in route.waiting:
             self._give_up(receipt, "receipt-too-many-waiting")
             return
         route.waiting[key] = receipt  # the newer one of a stream takes the place of the older
         route.came.set()
         if route.task is None:
-            route.task = asyncio.create_task(self._serve(host, route))
+            route.task = asyncio.create_task(self._serve(url, route))
 
-    async def _serve(self, host: str, route: _Route) -> None:
+    def _made_room(self) -> bool:
+        """Who waits for nothing goes, else who has failed longest."""
+        routes = self._routes.items()
+        found = next(((url, route) for url, route in routes if not route.waiting), None) or next(
+            ((url, route) for url, route in routes if route.is_inactive), None
+        )
+        if found is None:
+            return False
+        url, route = found
+        del self._routes[url]
+        if route.task is not None:
+            route.task.cancel()
+        for receipt in route.waiting.values():
+            self._give_up(receipt, "receipt-too-many-urls")
+        return True
+
+    async def _serve(self, url: str, route: _Route) -> None:
         """Until nothing has come for a while."""
         carrier = _Carrier(self._tls)
         try:
             while True:
                 while route.waiting:
                     key, receipt = next(iter(route.waiting.items()))
-                    if not await self._deliver(carrier, receipt):
+                    route.is_inactive = not await self._deliver(carrier, receipt)
+                    if route.is_inactive:
                         carrier.close()
-                        route.waiting[key] = route.waiting.pop(key)  # others may be taken
                         await asyncio.sleep(self._retransmission_s)
                     elif route.waiting.get(key) is receipt:
                         del route.waiting[key]
@@ -188,7 +205,8 @@ class Postman:
                         return
         finally:
             carrier.close()
-            self._routes.pop(host, None)
+            if self._routes.get(url) is route:
+                del self._routes[url]
 
     async def _deliver(self, carrier: _Carrier, receipt: _Receipt) -> bool:
         """Whether there is nothing more to do for it."""
@@ -260,8 +278,3 @@ class _Carrier:
 
 def _same(packet: bytes) -> Callable[[], bytes]:
     return lambda: packet
-
-
-def _authority(url: str) -> str:
-    """Scheme, host and port as written: one route each."""
-    return "/".join(url.replace("\\", "/").lower().split("/", 3)[:3])

@@ -173,6 +173,7 @@ def test_a_receipt_of_a_message() -> None:  # srmp.md 1.2: text/xml, the bare en
         }
         assert request.body == b"<receipt 5/>"
         assert world.postman.waiting == {}
+        assert world.postman._taken == set()
 
     play(scene)
 
@@ -451,7 +452,7 @@ def test_one_host_in_several_places() -> None:  # SR-18: a redirect may know the
     async def scene(world: World) -> None:
         paths = ["a", "b", "b", "a"]
         world.take(*(world.entry(n, f"http://h/{path}") for n, path in enumerate(paths)))
-        await world.owner.until(lambda: world.owner.forgotten == [0, 1, 2, 3])
+        await world.owner.until(lambda: sorted(world.owner.forgotten) == [0, 1, 2, 3])
         found = [[r.body for r in receiver.got] for receiver in world.receivers]
         assert found == [[b"<receipt 0/>", b"<receipt 3/>"], [b"<receipt 1/>", b"<receipt 2/>"]]
         assert world.receiver.got[0].headers["Host"] == "h"  # the message stays unchanged
@@ -494,16 +495,40 @@ def test_a_newer_one_of_a_stream_always_has_a_place(monkeypatch: pytest.MonkeyPa
     play(scene)
 
 
-def test_hosts_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_urls_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_ROUTES", 1)
 
     async def scene(world: World) -> None:
         world.receiver.gate.clear()
         world.take(world.entry(1), world.entry(2, "http://127.0.0.3/o"))
         assert world.owner.forgotten == [2]
-        assert world.refused("receipt-too-many-hosts") == 1
+        assert world.refused("receipt-too-many-urls") == 1
         world.receiver.gate.set()
         await world.owner.until(lambda: world.owner.forgotten == [2, 1])
+
+    play(scene)
+
+
+def test_a_url_that_nobody_serves_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a stranger who names dead URLs would shut out whoever comes after him."""
+    monkeypatch.setattr(module, "MAX_ROUTES", 2)
+
+    async def scene(world: World) -> None:
+        world.receiver.refuses["/msmq/dead"] = 500
+        world.take(world.entry(1, world.receiver.url("/msmq/dead")))
+        await world.receiver.wait(1)
+        world.take(world.entry(2))
+        await world.owner.until(lambda: world.owner.forgotten == [2])
+        world.take(world.entry(3, world.receiver.url("/msmq/b")))  # the idle one goes first
+        await world.owner.until(lambda: world.owner.forgotten == [2, 3])
+        assert world.refused("receipt-too-many-urls") == 0
+        world.receiver.gate.clear()
+        world.take(world.entry(4, world.receiver.url("/msmq/b")))
+        world.take(world.entry(5, world.receiver.url("/msmq/c")))
+        assert world.owner.forgotten == [2, 3, 1]
+        assert world.refused("receipt-too-many-urls") == 1
+        world.receiver.gate.set()
+        await world.owner.until(lambda: sorted(world.owner.forgotten) == [1, 2, 3, 4, 5])
 
     play(scene)
 

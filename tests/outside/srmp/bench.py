@@ -1,6 +1,7 @@
 """What the tests of SRMP share: the appliance's settings, and what its consumers see."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping
 
 from tests.outside.appliance import HOST, Appliance, Settings
 from tests.outside.reader import Reader
@@ -71,6 +72,18 @@ class Topics(Reader):
     def with_id(self, identity: str) -> list[Record]:
         return self.anywhere(lambda record: record.header.get("msmq.id") == identity.encode())
 
+    def by_id(self) -> Mapping[str, list[Record]]:
+        """All there is now, looked up once for many messages."""
+        found: dict[str, list[Record]] = defaultdict(list)
+        for record in self.anywhere(lambda _: True):
+            found[record.header["msmq.id"].decode()].append(record)
+        return found
+
+    def count(self, bodies: Iterable[bytes]) -> list[int]:
+        """How often each of them is there."""
+        found = Counter(record.value for record in self.anywhere(lambda _: True))
+        return [found[body] for body in bodies]
+
     def audited(self, text: str) -> list[Record]:
         """Verdicts that mention it."""
         self._catch_up()
@@ -94,8 +107,3 @@ def settle(poster: Poster, catcher: Catcher, name: str = "settled") -> None:
     flow = Flow(to=url("orders"), receipts=box.url, name=name)
     assert poster.post(flow.mail(1)) == 200
     box.wait_last(1)
-
-
-def statuses(poster: Poster, requests: Sequence[bytes]) -> list[int]:
-    """One after the other on one connection."""
-    return [poster.post(one) for one in requests]

@@ -4,7 +4,6 @@ import base64
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from hashlib import sha1
 from uuid import UUID, uuid4
 
 import pytest
@@ -13,6 +12,7 @@ from tests.outside.records import Record
 from tests.outside.srmp.bench import Topics
 from tests.outside.srmp.catcher import Box
 from tests.outside.srmp.post import Poster
+from tests.outside.srmp.signing import reference, signature
 from tests.outside.srmp.wire import (
     NEVER,
     NULL,
@@ -217,21 +217,10 @@ def test_a_signature_and_an_extension(poster: Poster, topics: Topics) -> None:
     """SR-41: only the digests are checked, so it is kept but does not authenticate."""
     owner, value = uuid4(), bytes(range(64))
     body, extension = b"signed", b"\0\1extension"
-    references = "".join(
-        f'<Reference URI="cid:{name}@{owner}">'
-        '<DigestMethod Algorithm="http://www.w3.org/2000/02/xmldsig#sha1"></DigestMethod>'
-        f"<DigestValue>{base64.b64encode(sha1(data).digest()).decode()}</DigestValue></Reference>"  # noqa: S324
-        for name, data in (("body", body), ("extension", extension))
-    )
-    mail = Mail(
-        to=url("plain"),
-        body=body,
-        source=owner,
-        header='<Signature xmlns="http://www.w3.org/2000/02/xmldsig#"><SignedInfo>'
-        '<SignatureMethod Algorithm="http://www.w3.org/2000/02/xmldsig#dsa"></SignatureMethod>'
-        f"{references}</SignedInfo><SignatureValue>{base64.b64encode(value).decode()}"
-        "</SignatureValue></Signature>",
-    )
+    references = reference(body, owner=owner) + reference(extension, name="extension", owner=owner)
+    text = f"<SignatureValue>{base64.b64encode(value).decode()}</SignatureValue>"
+    header = signature(references, value=text)
+    mail = Mail(to=url("plain"), body=body, source=owner, header=header)
     parts = [body_part(body, owner), Part(f"extension@{owner}", extension)]
     assert poster.post(whole(multipart(mail.envelope.encode(), parts))) == 200
     [record] = topics.with_id(mail.id)

@@ -1,4 +1,7 @@
-"""Kafka stands still: nothing is accepted, nobody is told it was. Design D3, SR-3, SR-4"""
+"""Kafka stands still: nothing is accepted, nobody is told it was. Design D3, SR-3, SR-4
+
+The appliance may send no receipts at all, so that this is tested too. SR-49
+"""
 
 from collections.abc import Iterator
 from uuid import uuid4
@@ -7,10 +10,10 @@ import pytest
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from tests.outside.appliance import Appliance, Settings
-from tests.outside.rawconnection import soon
+from tests.outside.rawconnection import LOCAL, soon
 from tests.outside.records import create_topics
 from tests.outside.srmp.bench import Topics
-from tests.outside.srmp.catcher import Catcher
+from tests.outside.srmp.catcher import Box, Catcher
 from tests.outside.srmp.post import HungUpError, Poster
 from tests.outside.srmp.wire import Flow, Mail, request, url
 
@@ -30,7 +33,7 @@ def appliance(
 ) -> Iterator[Appliance]:
     prefix = f"down-{uuid4().hex[:8]}"
     folder = tmp_path_factory.mktemp(prefix)
-    settings = Settings(listen={"srmp": 0})
+    settings = Settings(listen={"srmp": 0}, srmp={"receipt_targets": []})
     appliance = Appliance(folder, kafka.bootstrap_servers, prefix, settings=settings)
     create_topics(appliance.bootstrap, [appliance.topic(name) for name in appliance.queues], 1)
     appliance.start()
@@ -46,6 +49,18 @@ def answer(poster: Poster) -> int:
         return 0
 
 
+def insist(appliance: Appliance, mail: Mail, box: Box) -> None:
+    """As a sender does it: again, until it is taken."""
+    deadline = soon(60)
+    status = 0
+    while status != 200:
+        assert soon(0) < deadline, f"still {status}"
+        with Poster(appliance.srmp_address).connect() as poster:
+            status = poster.try_post(mail)
+        if status != 200:
+            box.pause(0.5)
+
+
 def test_nothing_is_accepted(appliance: Appliance, kafka: EmbeddedKafka, catcher: Catcher) -> None:
     """5.1: store fails: 500, no change; SR-24: a retry after it is no duplicate.
 
@@ -59,30 +74,36 @@ def test_nothing_is_accepted(appliance: Appliance, kafka: EmbeddedKafka, catcher
         Mail(to=url("plain"), body=b"durable", services="<durable/>"),
         flow.mail(2),
     ]
+    posters = [Poster(appliance.srmp_address).connect() for _ in mails]
     kafka.suspend()
     try:
-        posters = [Poster(appliance.srmp_address).connect() for _ in mails]
         for poster, mail in zip(posters, mails, strict=True):
             poster.send(request(mail))
         answers = [answer(poster) for poster in posters]
         assert set(answers) <= {0, 500, 503}
-        assert box.caught == []
         assert not appliance.is_ready()
     finally:
         kafka.resume()
         for poster in posters:
             poster.close()
+    for mail in mails:
+        insist(appliance, mail, box)
     with Topics(appliance) as topics:
-        for mail in mails:
-            deadline = soon(60)
-            status = 0
-            while status != 200:
-                assert soon(0) < deadline, f"still {status}"
-                with Poster(appliance.srmp_address).connect() as poster:
-                    status = poster.try_post(mail)
-                if status != 200:
-                    box.pause(0.5)
-        box.wait_last(2)
         assert topics.numbers("orders", flow) == [1, 2]
         for body in (b"express", b"durable"):
             assert len(topics.with_body(body)) == 1
+
+
+def test_no_targets_at_all(appliance: Appliance, catcher: Catcher) -> None:
+    """SR-49: an empty list is nobody, not everybody; not even the sender itself."""
+    box = catcher.box(LOCAL)
+    flow = Flow(to=url("orders"), receipts=box.url)
+    asked = f"<deliveryReceiptRequest><sendTo>{box.url}</sendTo></deliveryReceiptRequest>"
+    mail = Mail(to=url("plain"), services=asked)
+    for one in (flow.mail(1), mail, flow.mail(2)):
+        insist(appliance, one, box)
+    with Topics(appliance) as topics:
+        assert topics.numbers("orders", flow) == [1, 2]
+        assert len(topics.with_id(mail.id)) == 1
+    box.pause(1.5)  # nothing tells that nothing comes
+    assert box.caught == []

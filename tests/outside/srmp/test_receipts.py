@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.outside.appliance import Appliance
-from tests.outside.srmp.bench import PEER, PEER_IP, Topics, settings, settle
+from tests.outside.srmp.bench import PEER, PEER_IP, Topics, settle
 from tests.outside.srmp.catcher import Box, Catcher
 from tests.outside.srmp.conftest import Connect
 from tests.outside.srmp.post import Poster
@@ -376,22 +376,3 @@ def test_redirect_out(poster: Poster, catcher: Catcher) -> None:
     receipts = box.until(lambda found: {one.type for one in found} == {"delivery", "stream"})
     assert {one.to for one in receipts} == {there}
     assert {one.headers["host"] for one in box.caught} == {"machine1"}
-
-
-def test_no_targets_at_all(
-    connect: Connect, appliance: Appliance, topics: Topics, catcher: Catcher, box: Box
-) -> None:
-    """SR-49: an empty list is nobody, not everybody; not even the sender itself."""
-    usual = settings(catcher)
-    appliance.configure(replace(usual, srmp={**usual.srmp, "receipt_targets": []}))
-    appliance.restart()
-    flow = Flow(to=url("orders"), receipts=box.url)
-    mail = Mail(to=url("plain"), services=delivery(box.url))
-    assert connect().post_all([flow.mail(1), mail, flow.mail(2)]) == [200] * 3
-    assert topics.numbers("orders", flow) == [1, 2]
-    assert topics.with_id(mail.id)
-    box.pause(1.5)  # nothing tells that nothing comes
-    assert box.caught == []
-    appliance.configure(usual)
-    appliance.restart()
-    settle(connect(), catcher)
