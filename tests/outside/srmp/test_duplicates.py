@@ -122,9 +122,9 @@ def test_a_duplicate_has_no_second_receipt(poster: Poster, catcher: Catcher, box
 
 
 def test_the_table_survives(connect: Connect, appliance: Appliance, topics: Topics) -> None:
-    """SR-22: kill -9 in the middle of a burst and an empty data folder; design 3.2.
+    """SR-22, SR-80: kill -9 in the middle of a burst and an empty data folder; design 3.2.
 
-    SR-3: what was answered is there. What was not is sent again, and nothing is there twice.
+    SR-3, SR-20: what was answered is there. What was not is sent again, and nothing is there twice.
     """
     first = [Mail(to=url("plain"), body=token()) for _ in range(2)]
     burst = [Mail(to=url("plain"), body=token(), services="<durable/>") for _ in range(100)]

@@ -58,11 +58,15 @@ def send(poster: Poster, topics: Topics, name: str, mail: Mail) -> Record:
 
 
 def test_every_property_at_its_default(poster: Poster, topics: Topics) -> None:
-    """Design D7: a property at its default has no header. The timestamp is the arrival."""
+    """Design D7: a property at its default has no header. The timestamp is the arrival.
+
+    SR-27: nothing limits the time to be received, so there is no `msmq.ttbr`.
+    """
     mail = Mail(to=url("plain"), body=b"bare")
     before = time.time()
     record = send(poster, topics, "plain", mail)
     assert properties(record) == always(mail, "plain")
+    assert "msmq.ttbr" not in record.header
     assert record.header["msmq.queue"].lower() == b"private$\\plain"
     assert before - 1 <= record.timestamp_ms / 1000 <= time.time() + 1
 

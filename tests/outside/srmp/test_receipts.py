@@ -242,9 +242,9 @@ def test_a_queue_in_trouble_does_not_hold_up_its_neighbour(
 def test_receipts_survive_a_kill(
     connect: Connect, appliance: Appliance, topics: Topics, others: list[Catcher]
 ) -> None:
-    """SR-81, SR-83: the catcher is away, kill -9, an empty data folder: they come, once.
+    """SR-81 to SR-83: the catcher is away, kill -9, an empty data folder: they come, once.
 
-    And no id is used again, not even after a crash.
+    And no id is used again, not even after a crash (SR-80, SR-82).
     """
     box, wanted, before = others[0].box(), others[0].box(), others[0].box()
     mails = [Mail(to=url("plain"), services=delivery(before.url)) for _ in range(5)]

@@ -408,15 +408,3 @@ def test_receipts_to_hosts_that_never_answer(appliance: Appliance, witness: Witn
             assert poster.post_all(mails) == [200] * len(mails)
             settled(poster)
     witness.unharmed()
-
-
-def test_receipts_to_hosts_that_are_not_there(appliance: Appliance, witness: Witness) -> None:
-    """Nor do thousands that nobody listens at take the place of one that is there. SR-49"""
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))  # and does not listen
-        port = nobody.getsockname()[1]
-        mails = asking([f"127.{n // 200 + 1}.1.{n % 200 + 1}:{port}" for n in range(2200)])
-        with Poster(appliance.srmp_address).connect() as poster, at_most(appliance, 64):
-            assert set(poster.post_all(mails)) == {200}
-            settled(poster)
-    witness.unharmed()
