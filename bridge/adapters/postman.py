@@ -166,6 +166,7 @@ class Postman:
         route.came.set()
         if route.task is None:
             route.task = asyncio.create_task(self._serve(url, route))
+            route.task.add_done_callback(_complain)
 
     def _made_room(self) -> bool:
         """Who waits for nothing goes, else who has failed longest."""
@@ -253,18 +254,17 @@ class _Carrier:
     def __init__(self, tls: ssl.SSLContext | None) -> None:
         self._tls = tls
         self._connection: HttpConnection | None = None
-        self._to: tuple[str, int] = ("", 0)
+        self._to: tuple[str, int, str] = ("", 0, "")
 
     async def post(self, target: Target, body: bytes) -> int:
         endpoint = target.endpoint
-        to = target.address, target.port
+        to = target.address, target.port, target.tls_name
         if self._connection is None or self._to != to:
             self.close()
-            secure = endpoint.scheme == "https"
             self._connection = HttpConnection(
-                to,
-                tls=self._tls if secure else None,
-                server_name=endpoint.host.strip("[]") if secure else "",
+                (target.address, target.port),
+                tls=self._tls if target.tls_name else None,
+                server_name=target.tls_name,
             )
             self._to = to
         headers = request_headers(endpoint.authority, "text/xml", len(body))
@@ -274,6 +274,12 @@ class _Carrier:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _complain(task: asyncio.Task[None]) -> None:
+    """A bug of ours ends one route, loudly; its receipts are in the outbox."""
+    if not task.cancelled() and (fault := task.exception()) is not None:
+        _log.error("receipts to one URL have stopped", exc_info=fault)
 
 
 def _same(packet: bytes) -> Callable[[], bytes]:

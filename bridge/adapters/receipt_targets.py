@@ -37,6 +37,7 @@ class Target(msgspec.Struct, frozen=True, gc=False):
     endpoint: Endpoint
     address: str
     port: int
+    tls_name: str = ""  # over TLS, and whose certificate it must be
 
 
 class ReceiptTargets:
@@ -70,15 +71,16 @@ class ReceiptTargets:
         endpoint = split_url(url)
         if redirected := self._redirects.apply(url):  # SR-18: the host of To, the message as it is
             there = split_url(redirected)
-            return Target(endpoint, await _first(there.host, there.port), there.port)
+            host = await _first(there.host, there.port)
+            return Target(endpoint, host, there.port, _tls_name(there))
         if (known := self._peers.get(_bare(endpoint.host))) is not None:
             port = endpoint.port
             if not endpoint.names_port and known.port != MSMQ_PORT:
                 port = known.port
-            return Target(endpoint, await _first(known.host, port), port)
+            return Target(endpoint, await _first(known.host, port), port, _tls_name(endpoint))
         for address in await _resolve(endpoint.host, endpoint.port):
             if self._permits(address, endpoint, peer):
-                return Target(endpoint, str(address), endpoint.port)
+                return Target(endpoint, str(address), endpoint.port, _tls_name(endpoint))
         raise TargetRefused(f"{endpoint.authority} is not in srmp.receipt_targets")
 
     def _permits(self, address: IPAddress, endpoint: Endpoint, peer: str) -> bool:
@@ -101,6 +103,10 @@ def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
         return ipaddress.ip_network(text)
     except ValueError:
         return None
+
+
+def _tls_name(endpoint: Endpoint) -> str:
+    return _bare(endpoint.host) if endpoint.scheme == "https" else ""
 
 
 def _is_reachable(address: IPAddress) -> bool:

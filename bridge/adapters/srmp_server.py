@@ -17,6 +17,7 @@ from bridge.adapters.intake import Intake
 from bridge.adapters.net.http_server import HttpRequest
 from bridge.adapters.own_hosts import OwnHosts
 from bridge.adapters.telemetry import Telemetry
+from bridge.core.admission import NO_TOPIC
 from bridge.core.catalogue import Catalogue
 from bridge.core.redirection import Redirects, host_of
 from bridge.model.classes import MessageClass
@@ -123,8 +124,8 @@ class SrmpServer:
 
 def status_of(verdict: Verdict) -> int:
     """Digest srmp.md 1.4"""
-    if verdict.outcome is Outcome.BUSY:
-        return INTERNAL_ERROR
+    if verdict.outcome is Outcome.BUSY or verdict.reason == NO_TOPIC.reason:
+        return INTERNAL_ERROR  # it may pass later, when somebody has mended it
     if verdict.outcome is Outcome.REJECTED and verdict.message_class not in _SILENT:
         return BAD_REQUEST
     return OK

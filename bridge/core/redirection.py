@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 
 _URL: Final = re.compile(r"(https?://)(\[[^\]]*\]|[^/:?#]*)(?::([0-9]*))?(.*)", re.S)
+_IMPLIED: Final = {"http://": "80", "https://": "443"}
 
 
 class Redirects:
@@ -44,7 +45,11 @@ def host_of(url: str) -> str:
 
 
 def _plain(url: str) -> str:
-    return url.replace("\\", "/").lower()
+    """Without the port that the scheme implies."""
+    url = url.replace("\\", "/").lower()
+    match = _URL.fullmatch(url)
+    implied = match is not None and match[3] == _IMPLIED[match[1]]
+    return _without_port(url) if implied else url
 
 
 def _without_port(url: str) -> str:

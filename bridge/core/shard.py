@@ -134,9 +134,7 @@ class Shard:
     def take_unit(self, now_s: int) -> tuple[int, Unit]:
         """Close the unit that was filled; its number proves later whether it was committed."""
         self._unit_number += 1
-        if now_s - self._swept >= SWEEP_S:
-            self._swept = now_s
-            self.posted.retire(now_s)
+        self._sweep(now_s)
         unit = Unit(
             records=self._records,
             state=self._state
@@ -152,6 +150,15 @@ class Shard:
         )
         self._begin()
         return self._unit_number, unit
+
+    def _sweep(self, now_s: int) -> None:
+        """Once a day. A longer time means that the clock was set: nobody's age is known then."""
+        passed = now_s - self._swept
+        if 0 <= passed < SWEEP_S:
+            return
+        self._swept = now_s
+        if SWEEP_S <= passed < 2 * SWEEP_S:
+            self.posted.retire(now_s)
 
     # -- decisions --------------------------------------------------------------------------
 

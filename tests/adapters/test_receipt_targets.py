@@ -184,6 +184,13 @@ def test_a_peer_by_its_ipv6_address() -> None:  # a URL has it in brackets
     assert place("http://[FD00::9]:81/o", peers=peers) == ("192.0.2.7", 81)
 
 
+def test_a_redirect_may_lead_into_tls_and_out_of_it() -> None:
+    table = [("http://a/*", "https://127.0.0.1/"), ("https://b/*", "http://127.0.0.1/")]
+    assert find("http://a/o", redirects=table).tls_name == "127.0.0.1"
+    assert find("https://b/o", redirects=table).tls_name == ""
+    assert find("https://localhost/o", "loopback").tls_name == "localhost"
+
+
 def test_a_redirect_comes_before_a_peer() -> None:
     table = [("http://senderbox/*", "http://sender01:8080/")]
     assert place("http://senderbox/o", peers=PEERS, redirects=table) == (PEER, 8080)

@@ -127,3 +127,10 @@ def test_any_text(source: str, url: str) -> None:
     host_of(url)
     if not source.endswith("*"):
         assert redirects.apply(source) == ORDERS
+
+
+def test_a_port_that_the_scheme_implies_is_no_port() -> None:
+    table = Redirects([("http://h:80/a", "http://x/"), ("https://h:443/b*", "https://y/")])
+    assert table.apply("http://h/a") == "http://x/"
+    assert table.apply("https://H/b/c") == "https://y/"
+    assert table.apply("https://h:80/a") is None

@@ -403,10 +403,18 @@ def test_a_stream_that_nobody_used_ends() -> None:  # SR-84
     decide(one, part(1))
     first = unit_of(one)
     again = restarted(one, [first])
-    unit = unit_of(again, NOW + 91 * 86_400)
+    assert state_of(unit_of(again, NOW + 91 * 86_400)) == {}  # at the start: is the clock right?
+    unit = unit_of(again, NOW + 92 * 86_400)
     assert state_of(unit) == {f"posted/{SENDER}/DIRECT={TO}": None}
     decide(one, part(2))
     assert None not in state_of(unit_of(one, NOW + SWEEP_S)).values()
+
+
+def test_a_clock_that_was_set_ends_no_stream() -> None:  # SR-84
+    one = posting_shard()
+    decide(one, part(1))
+    for days in (0, 200, 100, 300):
+        assert None not in state_of(unit_of(one, NOW + days * 86_400)).values()
 
 
 def test_state_of_others_is_not_touched() -> None:
