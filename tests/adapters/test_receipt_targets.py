@@ -188,7 +188,7 @@ def test_a_redirect_may_lead_into_tls_and_out_of_it() -> None:
     table = [("http://a/*", "https://127.0.0.1/"), ("https://b/*", "http://127.0.0.1/")]
     assert find("http://a/o", redirects=table).tls_name == "127.0.0.1"
     assert find("https://b/o", redirects=table).tls_name == ""
-    assert find("https://localhost/o", "loopback").tls_name == "localhost"
+    assert find("https://Local/o", "loopback").tls_name == "local"
 
 
 def test_a_redirect_comes_before_a_peer() -> None:

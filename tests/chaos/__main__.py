@@ -1,6 +1,6 @@
 """`make soak`: faults by a seed, a verdict at the end.
 
-    python -m tests.chaos --minutes 20 [--seed 42] [--plan] [--bug swap]
+    python -m tests.chaos --minutes 20 [--seed 42] [--only srmp] [--plan] [--bug swap]
 
 The seed repeats the schedule of faults and the content of the messages; which instruction a fault
 hits is up to the machine.
@@ -16,10 +16,14 @@ from pathlib import Path
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from tests.chaos.bugs import BUGS
+from tests.chaos.fleet import KINDS
+from tests.chaos.posters import HTTP_KINDS
 from tests.chaos.run import RATE, SENDERS, Settings, print_plan, run, tell
-from tests.chaos.schedule import steps
+from tests.chaos.schedule import BINARY, HTTP, steps
+from tests.chaos.senders import BINARY_KINDS
 
 PLANNED = 60  # steps that --plan prints
+_KINDS = {BINARY: BINARY_KINDS, HTTP: HTTP_KINDS, "": KINDS}
 
 
 def _options() -> argparse.Namespace:
@@ -29,6 +33,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--senders", type=int, default=SENDERS)
     parser.add_argument("--rate", type=float, default=RATE, help="messages a second, of all")
     parser.add_argument("--bug", choices=sorted(BUGS), default="", help="plant it in the bridge")
+    parser.add_argument("--only", choices=(BINARY, HTTP), default="", help="senders of one kind")
     parser.add_argument("--plan", action="store_true", help="print the schedule, do nothing")
     return parser.parse_args()
 
@@ -37,7 +42,7 @@ def main() -> int:
     options = _options()
     seed = random.randrange(1_000_000) if options.seed is None else options.seed
     if options.plan:
-        print_plan(steps(seed), PLANNED)
+        print_plan(steps(seed, options.only), PLANNED)
         return 0
     tell(f"chaos: {options.minutes:g} minutes, seed {seed}")
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
@@ -46,10 +51,11 @@ def main() -> int:
         seconds=options.minutes * 60,
         senders=options.senders,
         rate=options.rate,
+        kinds=_KINDS[options.only],
         bug=options.bug,
     )
     with EmbeddedKafka(folder / "kafka") as broker:
-        verdict = asyncio.run(run(broker, folder, steps(seed), settings))
+        verdict = asyncio.run(run(broker, folder, steps(seed, options.only), settings))
     if verdict.passed:
         shutil.rmtree(folder)
         return 0

@@ -110,7 +110,7 @@ def _swap() -> None:
 
 def _ack_before_commit() -> None:
     """A verdict is told when it is made, not when it is in Kafka."""
-    from bridge.adapters.intake import OnDecided, ShardPump
+    from bridge.adapters.intake import OnDecided, ShardPump, Submission
     from bridge.core.shard import Shard
     from bridge.model.guid import NULL_GUID, Guid
     from bridge.model.message import Message
@@ -121,9 +121,9 @@ def _ack_before_commit() -> None:
 
     def hasty_submit(
         self: ShardPump, messages: Sequence[Message], on_decided: OnDecided, via: Guid = NULL_GUID
-    ) -> None:
+    ) -> Submission:
         waiting[id(messages)] = on_decided
-        submit(self, messages, lambda verdicts: None, via)
+        return submit(self, messages, lambda verdicts: None, via)
 
     def hasty_admit(
         self: Shard, messages: Sequence[Message], via: Guid = NULL_GUID
@@ -160,6 +160,41 @@ def _no_order_acks() -> None:
     OrderAcks.due = lambda self, now: iter(())  # type: ignore[method-assign]
 
 
+def _receipt_before_commit() -> None:
+    """The sender of a stream hears of a message when it is decided, not when it is in Kafka."""
+    from bridge.adapters.intake import ShardPump
+
+    decide = ShardPump._decide
+
+    def hasty_decide(self: ShardPump) -> None:
+        decide(self)
+        self.on_due(list(self.shard._due), self)
+
+    ShardPump._decide = hasty_decide  # type: ignore[method-assign]
+
+
+def _stream_row_apart() -> None:
+    """Where a stream over HTTP stands is committed with the next unit, not with its message."""
+    from bridge.core.posted import PostedStreams
+
+    take = PostedStreams.take_changes
+    held: dict[PostedStreams, dict[str, bytes | None]] = {}
+
+    def late_changes(self: PostedStreams) -> dict[str, bytes | None]:
+        changes = held.get(self, {})
+        held[self] = take(self)
+        return changes
+
+    setattr(PostedStreams, "take_changes", late_changes)  # noqa: B010 - it is inherited
+
+
+def _no_receipts() -> None:
+    """200 for every message of a stream, and not a word of it afterwards."""
+    from bridge.adapters.postman import Postman
+
+    Postman.due = lambda self, dues, owner: None  # type: ignore[method-assign]
+
+
 def _repeat_express() -> None:
     real = launcher.Producer.produce
 
@@ -182,4 +217,7 @@ BUGS: Final[Mapping[str, tuple[Kind, Callable[[], None]]]] = {
     "forget-after-restart": (Kind.DUPLICATE, _forget_after_restart),
     "no-order-acks": (Kind.NEVER_ACKED, _no_order_acks),
     "repeat-express": (Kind.EXPRESS_TWICE, _repeat_express),
+    "receipt-before-commit": (Kind.ACK_BEFORE_DURABLE, _receipt_before_commit),
+    "stream-row-apart": (Kind.DUPLICATE, _stream_row_apart),
+    "no-receipts": (Kind.NEVER_ACKED, _no_receipts),
 }

@@ -11,6 +11,10 @@
 | ack-before-durable | told to be on disk at a moment at which it was not in Kafka |
 | never-acked | all faults are healed, the senders waited long, and its sender still keeps it |
 
+Over HTTP regular messages are the express ones, durable ones the recoverable ones, those of a
+stream the transactional ones. Acked is what was answered with 200, and of a stream what a receipt
+covers: there 200 also answers a message that came too early and was dropped.
+
 **ack-before-durable** looks for no race between an ack and a reader. Two rules, both without false
 alarms, because a moment only ever counts against the bridge when the order of things is certain:
 
@@ -25,7 +29,8 @@ alarms, because a moment only ever counts against the bridge when the order of t
 
 **reorder**: transactional messages and recoverable ones each in the order of their stream. A
 session that ended late can bring an express message after those of the next one, so express ones
-are compared within the session that sent them.
+are compared within the session that sent them. Who sends over HTTP waits for the answer before it
+sends the next one, so all its messages have an order.
 """
 
 from bisect import bisect_left

@@ -12,18 +12,21 @@ from uuid import UUID
 import psutil
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
+from tests.chaos import posting_faults
+from tests.chaos.fleet import KINDS, QUEUE_NAMES, Fleet, make_fleet
 from tests.chaos.history import History, Outage
+from tests.chaos.makers import FRESH
 from tests.chaos.process import Bridge
-from tests.chaos.proxy import CALM, Proxy, Weather
+from tests.chaos.proxy import CALM, Link, Proxy, Weather
 from tests.chaos.reading import probe
 from tests.chaos.schedule import Step
-from tests.chaos.senders import KINDS, QUEUE_NAMES, Fleet, make_fleet
 from tests.outside.rawconnection import Address
 
 ARMED_S: Final = 12.0  # in which a crash point is reached under load
 FENCED_S: Final = 40.0
 WEATHER_S: Final = 6.0
 GOING_ON: Final = 25  # messages done: it works again
+VISIT: Final = 24  # messages at most that a sender has at once for a new queue
 PATIENCE_S: Final = 120.0
 
 
@@ -55,27 +58,40 @@ class World:
         self.bridge = Bridge(folder / "bridge-1", bootstrap, prefix, guid, bug)
         self._other = Bridge(folder / "bridge-2", bootstrap, prefix, guid, bug)
         self.topics = [self.bridge.topic(name) for name in QUEUE_NAMES]
-        self.proxy = Proxy(self._place, random.Random(rng.getrandbits(64)))
+        self.binary = Proxy(lambda: self._place("binary"), random.Random(rng.getrandbits(64)))
+        self.http = Proxy(lambda: self._place("srmp"), random.Random(rng.getrandbits(64)), 0)
+        self.proxies = (self.binary, self.http)
         self.fleet: Fleet = make_fleet(
-            senders, kinds, rng, self.history, prefix, lambda: self.proxy.address
+            senders,
+            kinds,
+            rng,
+            self.history,
+            prefix,
+            (lambda: self.binary.address, lambda: self.http.address),
         )
         self._in_service = [self.bridge]
+        self._made = 0  # topics, by messages
+        self.later: set[asyncio.Task[None]] = set()  # ends of faults that last
 
-    def _place(self) -> Address | None:
+    def _place(self, listener: str) -> Address | None:
         """Where senders are led to; two answer for one name while a second one takes over."""
-        ready = [b.listeners["binary"] for b in self._in_service if "binary" in b.listeners]
+        ready = [b.listeners[listener] for b in self._in_service if listener in b.listeners]
         return self.rng.choice(ready) if ready else None
 
     async def start(self, rate: float) -> None:
         await asyncio.to_thread(self.bridge.start)
-        await self.proxy.start()
+        for proxy in self.proxies:
+            await proxy.start()
         self.fleet.start(rate)
         await self.going_on()
 
     async def stop(self) -> None:
         self.broker.resume()
+        for task in self.later:
+            task.cancel()
         await self.fleet.stop()
-        await self.proxy.stop()
+        for proxy in self.proxies:
+            await proxy.stop()
         for bridge in (self.bridge, self._other):
             await asyncio.to_thread(bridge.kill)
 
@@ -97,7 +113,9 @@ class World:
 
     async def drain(self) -> None:
         """All is healed, nothing new comes; until the senders keep nothing."""
-        self.proxy.weather = CALM
+        self._calm()
+        for poster in self.fleet.posters:
+            await posting_faults.heal(poster)
         self.fleet.quiet()
         await self._until(lambda: not self.fleet.kept)
 
@@ -236,33 +254,54 @@ class World:
     # -- network and senders ----------------------------------------------------------------
 
     async def cut(self, step: Step) -> None:
-        links = self.proxy.some(step.share)
+        links = self._links(step.share)
         for link in links:
             link.cut_mid_packet()
-        self.history.events["sessions cut mid-packet"] += len(links)
+        self.history.events["connections cut mid-packet"] += len(links)
 
     async def swallow(self, step: Step) -> None:
-        links = self.proxy.some(step.share)
+        links = self._links(step.share)
         for link in links:
             link.swallow()
         await asyncio.sleep(step.seconds)
         for link in links:
             link.close()
-        self.history.events["sessions cut with their acks swallowed"] += len(links)
+        self.history.events["connections cut with their acks swallowed"] += len(links)
+
+    def _links(self, share: float) -> list[Link]:
+        return [link for proxy in self.proxies for link in proxy.some(share)]
 
     async def bad_weather(self, step: Step) -> None:
-        self.proxy.weather = Weather(delay_s=step.seconds, split=True)
+        for proxy in self.proxies:
+            proxy.weather = Weather(delay_s=step.seconds, split=True)
         self.history.events["spells of delayed and split segments"] += 1
         asyncio.get_running_loop().call_later(WEATHER_S, self._calm)
 
     def _calm(self) -> None:
-        self.proxy.weather = CALM
+        for proxy in self.proxies:
+            proxy.weather = CALM
 
     async def restart_senders(self, step: Step) -> None:
         for sender in self.fleet.senders:
             if self.rng.random() < step.share:
                 sender.restart()
                 self.history.events["senders restarted, latest acks forgotten"] += 1
+
+    # -- topics -----------------------------------------------------------------------------
+
+    async def new_topics(self, step: Step) -> None:
+        """Bursts for queues that nobody has heard of, some of them from several senders."""
+        if step.flag:
+            since = await self._kill_broker()
+            await self._start_broker(since)
+        for _ in range(step.count):
+            self._made += 1
+            name = f"{FRESH}{self._made}"
+            self.topics.append(self.bridge.topic(name))
+            for sender in self.fleet.senders:
+                if self.rng.random() < step.share:
+                    sender.visit(name, self.rng.randrange(1, VISIT))
+        self.history.events["topics made by messages"] += step.count
 
 
 ACTIONS: Final[Mapping[str, Callable[[World, Step], Awaitable[None]]]] = {
@@ -279,4 +318,10 @@ ACTIONS: Final[Mapping[str, Callable[[World, Step], Awaitable[None]]]] = {
     "second bridge": World.second_bridge,
     "disk full": World.fill_disk,
     "clock jump": World.jump_clock,
+    "receipts lost": posting_faults.lose_receipts,
+    "receipts to a dead host": posting_faults.kill_desks,
+    "answers lost": posting_faults.lose_answers,
+    "requests twice": posting_faults.send_twice,
+    "requests out of order": posting_faults.send_out_of_order,
+    "new topics": World.new_topics,
 }

@@ -36,11 +36,14 @@ class Op:
     session: int = 0  # the one of the first send
     sends: int = 0
     sent_at: float | None = None
-    stored_at: float | None = None  # a session ack says that it is on disk; express: that it came
-    ordered_at: float | None = None
+    # A session ack says that it is on disk; express: that it came. Over HTTP: the answer is 200,
+    # unless it is of a stream, where 200 promises nothing.
+    stored_at: float | None = None
+    ordered_at: float | None = None  # an order ack, or the receipt of its stream
     final_at: float | None = None
     done_at: float | None = None
     dropped: bool = False  # express, under way when its session ended
+    posted: bool = False  # over HTTP
 
     @property
     def acked_at(self) -> float | None:

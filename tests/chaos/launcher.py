@@ -28,10 +28,14 @@ POINTS: Final = (
     "commit-unread",  # the commit is sent, nobody reads the answer
     "after-commit",  # the unit is committed, no ack has left
     "after-ack",  # an ack has just left
+    "after-answer",  # 200 has just left, over HTTP
+    "after-receipt",  # the receipt of a stream has just left, nobody reads the answer
 )
 _REACH_S: Final = 0.25  # for a request to get from librdkafka to the kernel
 _FLUSH_S: Final = 5.0
 _SIGNATURE: Final = b"LIOR"
+_ANSWER: Final = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"  # the admin port's have a body
+_HEAD: Final = len(_ANSWER)
 
 
 class Control:
@@ -115,7 +119,16 @@ class Producer(confluent_kafka.Producer):
         CONTROL.die_at("after-commit")
 
 
-def is_ack(data: bytes) -> bool:
+def point_of(data: bytes) -> str:
+    """The crash point that is reached once this has left."""
+    if data.startswith(_ANSWER):
+        return "after-answer"
+    if data.startswith(b"POST "):
+        return "after-receipt"
+    return "after-ack" if _is_ack(data) else ""
+
+
+def _is_ack(data: bytes) -> bool:
     """A session ack (IN, packet type 1), or a user message of ours: an order or final ack."""
     if data[4:8] != _SIGNATURE:
         return False
@@ -123,14 +136,14 @@ def is_ack(data: bytes) -> bool:
     return not internal or data[18] & 0x0F == 1
 
 
-def watch_acks() -> None:
+def watch_words() -> None:
     transport: Any = selector_events._SelectorSocketTransport  # type: ignore[attr-defined]
     write = transport.write
 
     def write_and_die(self: object, data: bytes) -> None:
         write(self, data)
-        if CONTROL.point == "after-ack" and is_ack(bytes(data[:20])):
-            CONTROL.die_at("after-ack")
+        if CONTROL.point and (point := point_of(bytes(data[:_HEAD]))):
+            CONTROL.die_at(point)
 
     transport.write = write_and_die
 
@@ -150,7 +163,7 @@ def main(arguments: list[str]) -> int:
     from bridge.cli import app
 
     client.Producer = Producer  # type: ignore[attr-defined]
-    watch_acks()
+    watch_words()
     if bug:
         from tests.chaos import bugs
 

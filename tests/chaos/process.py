@@ -1,5 +1,6 @@
 """The bridge as a process that can be told where to die, and how its world is."""
 
+import json
 import os
 import resource
 import shutil
@@ -9,7 +10,7 @@ import threading
 from pathlib import Path
 from uuid import UUID
 
-from tests.outside.appliance import ROOT, Appliance
+from tests.outside.appliance import ROOT, Appliance, Settings
 from tests.outside.rawconnection import soon
 
 FULL: int = 1  # a file of more bytes cannot be written
@@ -22,8 +23,15 @@ class Bridge(Appliance):
         self, folder: Path, bootstrap: str, prefix: str, guid: UUID, bug: str = ""
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        super().__init__(folder, bootstrap, prefix, guid)
+        super().__init__(folder, bootstrap, prefix, guid, Settings(listen={"srmp": 0}))
         self._bug = ["--bug", bug] if bug else []
+
+    def _write_configuration(self) -> None:
+        """A queue that is not listed is made, with a topic of its name."""
+        super()._write_configuration()
+        mappings = self.folder / "mappings.yaml"
+        made = {"defaults": {"unknown": "auto-create"}, **json.loads(mappings.read_text())}
+        mappings.write_text(json.dumps(made, indent=1))
 
     def start(self, seconds: float = 60.0) -> None:
         assert self._process is None

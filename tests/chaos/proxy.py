@@ -1,9 +1,9 @@
 """A bad network between the senders and the bridge.
 
 TCP never shows an application the same bytes twice, so a duplicate is made the way networks make
-them for MSMQ: the acks are swallowed and the connection is cut, and the sender repeats on a new one
-what the bridge has already taken. Delays outlive the connection of the sender: what it sent before
-it hung up may come to the bridge after its next session has begun.
+them for MSMQ: the acks (over HTTP: the answers) are swallowed and the connection is cut, and the
+sender repeats on a new one what the bridge has already taken. Delays outlive the connection of the
+sender: what it sent before it hung up may come to the bridge after its next session has begun.
 """
 
 import asyncio
@@ -41,6 +41,7 @@ class Link:
         self._up: asyncio.StreamWriter | None = None
         self._cut_next = False
         self._swallow = False
+        self._cut_answer = False
         self._passed = 0
 
     async def run(self, reader: asyncio.StreamReader) -> None:
@@ -68,6 +69,10 @@ class Link:
     def swallow(self) -> None:
         """From now on the sender hears nothing."""
         self._swallow = True
+
+    def cut_at_answer(self) -> None:
+        """The bridge's next word is not heard, and it is the last one."""
+        self._cut_answer = True
 
     async def _pump(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, upwards: bool
@@ -111,7 +116,7 @@ class Link:
                 due, data = await chunks.get()
                 if (wait := due - time.monotonic()) > 0:
                     await asyncio.sleep(wait)
-                if not data:
+                if not data or (not upwards and self._cut_answer):
                     break
                 if not upwards and self._swallow:
                     continue
@@ -122,7 +127,8 @@ class Link:
     async def _write(self, writer: asyncio.StreamWriter, data: bytes, *, upwards: bool) -> bool:
         """False: that was the last of it."""
         rng = self._proxy.rng
-        cut = upwards and self._cut_next and self._passed >= HANDSHAKE and len(data) > 1
+        is_message = self._passed >= self._proxy.handshake and len(data) > 1
+        cut = upwards and self._cut_next and is_message
         if cut:
             data = data[: rng.randrange(1, len(data))]
         for piece in self._pieces(data):
@@ -142,8 +148,14 @@ class Link:
 
 
 class Proxy:
-    def __init__(self, place: Callable[[], Address | None], rng: random.Random) -> None:
-        self.place, self.rng = place, rng
+    def __init__(
+        self,
+        place: Callable[[], Address | None],
+        rng: random.Random,
+        handshake: int = HANDSHAKE,
+    ) -> None:
+        """Of a connection's first `handshake` bytes nothing is cut."""
+        self.place, self.rng, self.handshake = place, rng, handshake
         self.weather = CALM
         self.links: set[Link] = set()
         self._server: asyncio.Server | None = None

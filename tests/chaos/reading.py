@@ -5,7 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID, uuid4
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 
 from tests.chaos.history import Landed, Probe, digest_of, is_intact
 
@@ -46,19 +53,31 @@ def _ends(consumer: Consumer, topics: Sequence[str]) -> dict[Place, int]:
 
 
 def probe(bootstrap: str, topics: Sequence[str]) -> Probe:
+    """A broker that stood still for long has no leaders for a moment: it is asked again."""
     consumer = _consumer(bootstrap, "read_uncommitted")
+    deadline = time.monotonic() + TIMEOUT_S
     try:
-        at = time.monotonic()  # before the question
-        return Probe(at, _ends(consumer, topics))
+        while True:
+            at = time.monotonic()  # before the question
+            try:
+                return Probe(at, _ends(consumer, topics))
+            except KafkaException:
+                if at > deadline:
+                    raise
+                time.sleep(0.1)
     finally:
         consumer.close()
 
 
 def read_committed(bootstrap: str, topics: Sequence[str]) -> Iterator[Message]:
-    """All that is there now. Raises HangingError when that cannot be read to its end."""
+    """All that is there now. Raises HangingError when that cannot be read to its end.
+
+    A reader of committed records is told an end that lies before an open transaction, so another
+    one is asked: what hangs must not look as if it were not there.
+    """
+    goal = dict(probe(bootstrap, topics).ends)
     consumer = _consumer(bootstrap, "read_committed")
     try:
-        goal = _ends(consumer, topics)
         consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in goal])
         deadline = time.monotonic() + TIMEOUT_S
         while goal:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from tests.chaos.checker import Fault, counts
 from tests.chaos.history import History, Mode
@@ -41,10 +42,12 @@ class Verdict:
 
 
 def summary(history: History, kills: Mapping[str, int], landed: set[str]) -> Iterable[str]:
-    for mode in Mode:
-        ops = [op for op in history.ops if op.mode is mode]
+    for mode, posted in product(Mode, (False, True)):
+        ops = [op for op in history.ops if op.mode is mode and op.posted is posted]
+        if not ops:
+            continue
         there = sum(op.identity in landed for op in ops)
-        line = f"{mode}: {len(ops)} messages, {there} landed"
+        line = f"{mode}{' over HTTP' if posted else ''}: {len(ops)} messages, {there} landed"
         if mode is Mode.EXPRESS:
             dropped = sum(op.dropped for op in ops)
             lost = sum(op.done_at is not None and op.identity not in landed for op in ops)

@@ -11,11 +11,11 @@ from uuid import uuid4
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from tests.chaos.checker import check
 from tests.chaos.faults import PATIENCE_S, StuckError, World
+from tests.chaos.fleet import KINDS
 from tests.chaos.history import Landed
 from tests.chaos.reading import HangingError, landed, rejected
 from tests.chaos.report import Verdict, summary
 from tests.chaos.schedule import Step
-from tests.chaos.senders import KINDS
 from tests.outside.appliance import QUEUES
 from tests.outside.records import create_topics
 

@@ -7,15 +7,19 @@ on what happens in between: the same seed gives the same list on any machine, `-
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tests.chaos.launcher import POINTS
 
+BINARY, HTTP = "binary", "srmp"  # the two protocols of senders
 RANDOM_KILLS: Final = 4  # in a block, beside one for each named point
 # Kafka refuses records that are more than an hour ahead (message.timestamp.after.max.ms).
 FARTHEST_AHEAD_S: Final = 3_300.0
 FARTHEST_BACK_S: Final = 3 * 86_400.0
+_PROTOCOLS: Final = {"after-ack": BINARY, "after-answer": HTTP, "after-receipt": HTTP}
+
+_FLAGS: Final = {"new topics": "right after a kill of the broker"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,24 +32,26 @@ class Step:
     count: int = 0  # the how manieth time it is reached
     seconds: float = 0.0  # how long it lasts, or how far the clock jumps
     share: float = 0.0  # of the sessions
-    flag: bool = False  # bridge: on an empty data folder
+    flag: bool = False  # see _FLAGS; bridge: on an empty data folder
+    only: str = ""  # the protocol without which it makes no sense
 
     def __str__(self) -> str:
         parts = [self.action]
         parts += [f"at {self.point} #{self.count}"] if self.point else []
+        parts += [f"{self.count} of them"] if self.count and not self.point else []
         parts += [f"{self.seconds:+.2f} s"] if self.seconds else []
         parts += [f"{self.share:.0%} of the sessions"] if self.share else []
-        parts += ["on empty data"] if self.flag else []
+        parts += [_FLAGS.get(self.action, "on empty data")] if self.flag else []
         return ", ".join(parts)
 
 
-def steps(seed: int) -> Iterator[Step]:
-    """Without end."""
+def steps(seed: int, only: str = "") -> Iterator[Step]:
+    """Without end; `only` leaves out what touches the senders of the other protocol alone."""
     rng = random.Random(seed)
     while True:
         block = _block(rng)
         rng.shuffle(block)
-        yield from block
+        yield from (step for step in block if not only or step.only in ("", only))
 
 
 def _block(rng: random.Random) -> list[Step]:
@@ -56,6 +62,7 @@ def _block(rng: random.Random) -> list[Step]:
             point=point,
             count=rng.randrange(1, 120) if point == "after-produce" else rng.randrange(1, 8),
             flag=rng.random() < 0.5,
+            only=_PROTOCOLS.get(point, ""),
         )
         for point in POINTS
     ]
@@ -63,7 +70,14 @@ def _block(rng: random.Random) -> list[Step]:
         Step(action="kill bridge", gap=rng.uniform(0.0, 2.0), flag=rng.random() < 0.5)
         for _ in range(RANDOM_KILLS)
     ]
-    return kills + _broker_steps(rng) + _network_steps(rng) + _other_steps(rng)
+    return (
+        kills
+        + _broker_steps(rng)
+        + _network_steps(rng)
+        + _http_steps(rng)
+        + _other_steps(rng)
+        + _topic_steps(rng)
+    )
 
 
 def _broker_steps(rng: random.Random) -> list[Step]:
@@ -93,6 +107,31 @@ def _network_steps(rng: random.Random) -> list[Step]:
         ),
         Step(action="delayed and split segments", gap=0.2, seconds=rng.uniform(0.05, 0.8)),
         Step(action="senders restart", gap=rng.uniform(0, 1), share=rng.uniform(0.2, 0.6)),
+    ]
+
+
+def _http_steps(rng: random.Random) -> list[Step]:
+    """What only senders over HTTP can suffer from."""
+    steps = [
+        Step(action="receipts lost", gap=0, seconds=rng.uniform(1, 6), share=rng.uniform(0.3, 1)),
+        Step(action="receipts to a dead host", gap=0, seconds=rng.uniform(1, 6), share=0.5),
+        Step(action="answers lost", gap=rng.uniform(0, 1), share=rng.uniform(0.3, 1)),
+        Step(action="requests twice", gap=rng.uniform(0, 1), count=3, share=rng.uniform(0.3, 1)),
+        Step(action="requests out of order", gap=0, count=2, share=rng.uniform(0.3, 1)),
+    ]
+    return [replace(step, only=HTTP) for step in steps]
+
+
+def _topic_steps(rng: random.Random) -> list[Step]:
+    """Now and then on a broker that has just been started."""
+    return [
+        Step(
+            action="new topics",
+            gap=rng.uniform(0, 1),
+            count=rng.randrange(2, 9),
+            share=rng.uniform(0.3, 1.0),
+            flag=rng.random() < 0.5,
+        )
     ]
 
 

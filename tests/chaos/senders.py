@@ -1,13 +1,14 @@
-"""Many queue managers on one event loop: each makes messages, sends in its window, comes back."""
+"""A queue manager with MSMQ's own protocol: makes messages, sends in its window, comes back."""
 
 import asyncio
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 from uuid import UUID
 
-from tests.chaos.history import History, Mode, Op, digest_of, make_body
+from tests.chaos.history import History, Mode, Op
+from tests.chaos.makers import Source, queue_name
 from tests.chaos.outgoing import WINDOW, Outgoing, ViolationError
 from tests.outside.appliance import queue
 from tests.outside.rawconnection import LOCAL, Address
@@ -23,9 +24,8 @@ from tests.outside.rawparse import (
 )
 
 # e(xpress), r(ecoverable), t(ransactional), f: transactional with a FinalAck.
-KINDS: Final = ("e", "r", "t", "f", "er", "rt", "ertf", "t")
-_QUEUES: Final = {"e": "plain", "r": "plain", "t": "orders", "f": "orders2"}
-QUEUE_NAMES: Final = tuple(sorted(set(_QUEUES.values())))
+BINARY_KINDS: Final = ("e", "r", "t", "f", "er", "rt", "ertf", "t")
+QUEUES: Final = {"e": "plain", "r": "plain", "t": "orders", "f": "orders2"}
 _MODES: Final = {
     "e": Mode.EXPRESS,
     "r": Mode.RECOVERABLE,
@@ -36,47 +36,30 @@ BACKLOG: Final = 150  # a sender with so many unsent makes no more for now
 ACK_MS: Final = 20_000
 ACK_WAIT_S: Final = 2 * ACK_MS / 1000  # of direct format names. QB-52
 RESEND_S: Final = 30.0  # QB-97
-LARGE: Final = 48 * 1024
 
 
-class Maker:
-    """The messages of one source: unique bodies, transactions of one to four messages."""
+class Maker(Source):
+    """The messages of one sender: transactions of one to four messages."""
 
     def __init__(self, guid: UUID, kinds: str, rng: random.Random, prefix: str) -> None:
-        self.guid, self._kinds, self._rng, self._prefix = guid, kinds, rng, prefix
-        self._ordinal = 0
-        self._numbers: dict[str, int] = {}
+        super().__init__(guid, rng, prefix)
+        self._kinds = kinds
         self._open: dict[str, int] = {}  # messages left in a stream's transaction
         self._index = 0
 
     def next(self) -> tuple[Op, Message]:
-        self._ordinal += 1
         kind = self._rng.choice(self._kinds)
-        name = _QUEUES[kind]
-        number = self._numbers[name] = self._numbers.get(name, 0) + 1
-        filler = self._rng.randbytes(self._size())
-        stream = sorted(_QUEUES).index(kind)
-        body = make_body(self.guid.bytes_le, stream, self._ordinal, filler)
-        op = Op(
-            identity=f"{self.guid}\\{self._ordinal}",
-            mode=_MODES[kind],
-            stream=f"{self.guid}/{name}",
-            topic=f"{self._prefix}-{name}",
-            number=number,
-            digest=digest_of(body),
-        )
+        name = self.elsewhere or QUEUES[kind]
+        op, body = self.make(_MODES[kind], name, sorted(QUEUES).index(kind))
         message = Message(
             source=self.guid,
-            message_id=self._ordinal,
-            destination=queue(name),
+            message_id=self.ordinal,
+            destination=queue(queue_name(self._prefix, name)),
             body=body,
             recoverable=kind != "e",
             tx=self._tx(kind) if kind in "tf" else None,
         )
         return op, message
-
-    def _size(self) -> int:
-        return self._rng.randrange(LARGE) if self._rng.random() < 0.01 else self._rng.randrange(900)
 
     def _tx(self, kind: str) -> Tx:
         """Sequence and number come with the first send."""
@@ -126,6 +109,18 @@ class Sender:
             self.out.add(*self.maker.next())
         self._debt = min(self._debt, 5.0)
         self._fill()
+
+    def visit(self, name: str, count: int) -> None:
+        """So many messages at once for a queue where it has never sent to."""
+        self.maker.elsewhere = name
+        for _ in range(count):
+            self.out.add(*self.maker.next())
+        self.maker.elsewhere = ""
+        self._fill()
+
+    @property
+    def kept(self) -> int:
+        return self.out.kept
 
     def hang_up(self) -> None:
         if self._writer is not None:
@@ -220,66 +215,3 @@ class Sender:
     def _write(self, data: bytes) -> None:
         if self._writer is not None and not self._writer.transport.is_closing():
             self._writer.write(data)
-
-
-class Fleet:
-    """All senders, and the applications that feed them."""
-
-    TICK_S: Final = 0.05
-
-    def __init__(self, senders: list[Sender], history: History) -> None:
-        self.senders = senders
-        self.history = history
-        self._tasks: list[asyncio.Task[None]] = []
-
-    def start(self, rate: float) -> None:
-        for sender in self.senders:
-            sender.rate = rate / len(self.senders)
-            self._tasks.append(asyncio.create_task(sender.run()))
-        self._tasks.append(asyncio.create_task(self._feed()))
-
-    async def _feed(self) -> None:
-        last = time.monotonic()
-        while True:
-            await asyncio.sleep(self.TICK_S)
-            now = time.monotonic()
-            for sender in self.senders:
-                sender.make(now - last)
-            last = now
-
-    def quiet(self) -> None:
-        """No new messages; what is there goes on."""
-        for sender in self.senders:
-            sender.rate = 0.0
-
-    @property
-    def kept(self) -> int:
-        return sum(sender.out.kept for sender in self.senders)
-
-    def check_tasks(self) -> None:
-        """A bug of the harness must not look like one of the bridge."""
-        for task in self._tasks:
-            if task.done():
-                task.result()
-
-    async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-def make_fleet(
-    count: int,
-    kinds: Sequence[str],
-    rng: random.Random,
-    history: History,
-    prefix: str,
-    place: Callable[[], Address | None],
-) -> Fleet:
-    senders = []
-    for number in range(count):
-        guid = UUID(bytes=rng.randbytes(16), version=4)
-        own = random.Random(rng.getrandbits(64))
-        maker = Maker(guid, kinds[number % len(kinds)], own, prefix)
-        senders.append(Sender(maker, random.Random(rng.getrandbits(64)), history, place))
-    return Fleet(senders, history)

@@ -121,6 +121,35 @@ def test_swallowed_acks_are_never_heard() -> None:
     play(body)
 
 
+def test_an_answer_is_lost_after_its_request_has_arrived() -> None:
+    async def body(pair: Ends) -> None:
+        for link in pair.proxy.some(1.0):
+            link.cut_at_answer()
+        pair.near.write(b"POST")
+        await until(lambda: pair.got == b"POST")
+        assert pair.far is not None
+        pair.far.write(b"HTTP/1.1 200 OK")
+        with suppress(ConnectionResetError):
+            assert await pair.reader.read() == b""
+        await pair.ended.wait()
+
+    play(body)
+
+
+def test_without_a_handshake_the_first_bytes_can_be_cut() -> None:
+    async def body(pair: Ends) -> None:
+        pair.proxy.handshake = 0
+        pair.near.write(b"a")
+        await until(lambda: pair.got == b"a")
+        for link in pair.proxy.some(1.0):
+            link.cut_mid_packet()
+        pair.near.write(b"b" * 1000)
+        await pair.ended.wait()
+        assert 2 <= len(pair.got) < 1001
+
+    play(body)
+
+
 def test_what_is_under_way_arrives_after_its_sender_has_gone() -> None:
     async def body(pair: Ends) -> None:
         await pair.shake_hands()

@@ -4,11 +4,11 @@ from itertools import islice
 from uuid import UUID
 
 from tests.chaos.faults import ACTIONS
-from tests.chaos.launcher import POINTS, Control, is_ack
-from tests.chaos.schedule import FARTHEST_AHEAD_S, Step, steps
+from tests.chaos.launcher import POINTS, Control, point_of
+from tests.chaos.schedule import BINARY, FARTHEST_AHEAD_S, HTTP, Step, steps
 from tests.outside.rawmsmq import SessionHeader, cp_request, ec_request, session_ack
 
-BLOCK = 23
+BLOCK = 31
 
 
 def first(seed: int, count: int = BLOCK) -> list[Step]:
@@ -33,6 +33,16 @@ def test_a_hundred_kills_of_the_bridge_and_twenty_of_the_broker_in_ten_blocks() 
     assert sum("kill broker" in step.action or "both" in step.action for step in many) >= 20
 
 
+def test_senders_of_one_kind_meet_what_can_hit_them() -> None:
+    mine = list(islice(steps(4, BINARY), 200))
+    assert mine == [step for step in first(4, 300) if step.only != HTTP][:200]
+    assert not {"receipts lost", "answers lost", "requests twice"} & {s.action for s in mine}
+    assert {step.point for step in mine} >= {"", "after-ack", "after-commit"}
+    theirs = {step.point for step in islice(steps(4, HTTP), 200)}
+    assert theirs >= {"after-answer", "after-receipt", "after-commit"}
+    assert "after-ack" not in theirs
+
+
 def test_no_clock_is_farther_ahead_than_kafka_takes() -> None:
     assert all(step.seconds <= FARTHEST_AHEAD_S for step in first(2, 500))
 
@@ -54,7 +64,13 @@ def test_a_crash_point_is_reached_at_its_count() -> None:
 
 
 def test_what_is_an_ack() -> None:
-    assert is_ack(session_ack(SessionHeader(ack=1)))
-    assert not is_ack(cp_request())
-    assert not is_ack(ec_request(UUID(int=1)))
-    assert not is_ack(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n")
+    assert point_of(session_ack(SessionHeader(ack=1))) == "after-ack"
+    assert not point_of(cp_request())
+    assert not point_of(ec_request(UUID(int=1)))
+
+
+def test_what_is_an_answer_or_a_receipt() -> None:
+    assert point_of(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n") == "after-answer"
+    assert not point_of(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+    assert not point_of(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\n")
+    assert point_of(b"POST /MSMQ/PRIVATE$/order_queue$ HTTP/1.1\r\n") == "after-receipt"
