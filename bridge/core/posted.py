@@ -114,29 +114,20 @@ def not_taken(row: Posted, message: Message) -> Posted:
     )
 
 
-def due_of(key: StreamKey, row: Posted, *, is_repeated: bool = False) -> Due:
+def due_of(key: StreamKey, stream: Posted | Past, *, is_repeated: bool = False) -> Due:
     return Due(
         key=key,
-        id=row.id,
-        text=row.text,
-        number=row.number,
-        receipts_to=row.receipts_to,
-        peer=row.peer,
+        id=stream.id,
+        text=stream.text,
+        number=stream.number,
+        receipts_to=stream.receipts_to,
+        peer=stream.peer,
         is_repeated=is_repeated,
     )
 
 
 def repeated(key: StreamKey, row: Posted, tx: Transaction) -> Due:
     """For a message of the stream, or of one before it, that was here before. SR-37, SR-38"""
-    for past in row.past:
-        if past.id == tx.sequence_id != row.id:
-            return Due(
-                key=key,
-                id=past.id,
-                text=past.text,
-                number=past.number,
-                receipts_to=past.receipts_to,
-                peer=past.peer,
-                is_repeated=True,
-            )
-    return due_of(key, row, is_repeated=True)
+    streams = (row, *row.past)
+    found = next(stream for stream in streams if stream.id == tx.sequence_id and stream.text)
+    return due_of(key, found, is_repeated=True)
