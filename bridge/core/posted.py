@@ -128,6 +128,6 @@ def due_of(key: StreamKey, stream: Posted | Past, *, is_repeated: bool = False) 
 
 def repeated(key: StreamKey, row: Posted, tx: Transaction) -> Due:
     """For a message of the stream, or of one before it, that was here before. SR-37, SR-38"""
-    streams = (row, *row.past)
+    streams: tuple[Posted | Past, ...] = (row, *row.past)
     found = next(stream for stream in streams if stream.id == tx.sequence_id and stream.text)
     return due_of(key, found, is_repeated=True)
