@@ -55,8 +55,10 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "socket.request.max.bytes": str(100 * MIB),
     # What a dead producer left open is aborted a second after its timeout, not ten.
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
-    # A broker that was killed is registered until its session ends, and cannot come back before.
-    "broker.session.timeout.ms": "3000",
+    # The controller must not fence a broker that only stood still (a frozen machine, a long pause):
+    # for a moment its partitions would have no leader, and the coordinator could forget the markers
+    # of a committed transaction. One that was killed is fenced at its next start, by recovery.py.
+    "broker.session.timeout.ms": "60000",
     "broker.heartbeat.interval.ms": "500",
     "log.cleaner.dedupe.buffer.size": str(32 * MIB),
     "num.network.threads": "2",
