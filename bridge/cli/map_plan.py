@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -29,6 +30,8 @@ if TYPE_CHECKING:  # the Kafka client is loaded by the commands that talk to Kaf
 
 CHANGES: Final = 2
 RELOAD_TIMEOUT_S: Final = 60.0
+SEEN_TIMEOUT_S: Final = 10.0
+SEEN_CHECK_S: Final = 0.2
 MAX_ANSWER: Final = 16 * 1024 * 1024
 
 PartitionsOption = Annotated[
@@ -122,6 +125,8 @@ def apply(
     if asking:
         _confirm()
     outcomes = cluster.execute(drawn.to_do)
+    if outcomes and not any(outcome.error for outcome in outcomes):
+        _wait_until_seen(settings, mappings, options)
     told, problem = _tell(settings, mappings, outcomes, force=force)
     if output is Output.TABLE:
         print_outcomes(outcomes, told)
@@ -129,6 +134,13 @@ def apply(
         show(applied(drawn, outcomes, told), output)
     if problem is not None:
         raise problem
+
+
+def _wait_until_seen(config: Config, mappings: Path | None, options: Options) -> None:
+    """A broker may answer from before the change for a moment; whoever looks next should not."""
+    deadline = time.monotonic() + SEEN_TIMEOUT_S
+    while _draw(config, mappings, options)[0].to_do and time.monotonic() < deadline:
+        time.sleep(SEEN_CHECK_S)
 
 
 def _confirm() -> None:

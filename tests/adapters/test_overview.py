@@ -7,6 +7,7 @@ from bridge.adapters import overview
 from bridge.adapters.intake import ShardPump
 from bridge.core.mapping_rules import Mappings, QueueMapping, QueuePath, Topic
 from bridge.core.ports import OutboxEntry
+from bridge.core.posted import Posted, PostedStreams
 from bridge.core.streams import Streams
 from bridge.model.guid import Guid
 from bridge.model.verdict import Cursor
@@ -17,6 +18,7 @@ GUID = "11111111-2222-3333-4444-555555555555"
 class FakeShard:
     def __init__(self) -> None:
         self.streams = Streams()
+        self.posted = PostedStreams()
         self.outbox: dict[int, OutboxEntry] = {}
 
     def owe(self, count: int, *, queue_manager: str = "", host: str = "") -> None:
@@ -81,6 +83,24 @@ def test_streams_are_told_up_to_a_number() -> None:
         "number": 3,
     }
     json.dumps(told)
+
+
+def test_a_stream_over_http() -> None:  # SR-39
+    pump = FakePump()
+    row = Posted(7, f"uid:{GUID}\\7", 3, "http://s/o", "10.0.0.7", GUID, 2, 1_700_000_000, 4)
+    pump.shard.posted.advance((Guid.parse(GUID), "DIRECT=http://b/msmq/q"), row)
+    [told] = overview.streams(pumps(pump))
+    assert told == {
+        "source": GUID,
+        "destination": "DIRECT=http://b/msmq/q",
+        "sequence_id": 7,
+        "number": 3,
+        "sender": GUID,
+        "last_access": 1_700_000_000,
+        "rejects": 4,
+        "receipted": 2,
+        "receipts_to": "http://s/o",
+    }
 
 
 def test_queues() -> None:
