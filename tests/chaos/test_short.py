@@ -10,14 +10,14 @@ from tests.chaos.run import Settings, run
 from tests.chaos.schedule import Step
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(240)]
-# What leaves receipts undelivered comes before kills: a bridge waits for twenty seconds before it
-# tries a host again, one that has just been started does not.
+# What leaves receipts undelivered comes before the first kill: a bridge waits for twenty seconds
+# before it tries a host again, one that has just been started does not.
 STEPS = [
     Step(action="cut mid-packet", gap=0.3, share=0.5),
     Step(action="receipts lost", gap=0, seconds=1.5, share=1),
+    Step(action="receipts to a dead host", gap=0, seconds=0.7, share=0.5),
     Step(action="requests out of order", gap=0, count=1, share=1),
     Step(action="kill bridge", gap=0.2, point="commit-unread", count=2, flag=True),
-    Step(action="receipts to a dead host", gap=0, seconds=0.7, share=0.5),
     Step(action="requests twice", gap=0, count=3, share=1),
     Step(action="delayed and split segments", gap=0, seconds=0.2),
     Step(action="kill bridge", gap=0.3, point="after-commit", count=2),
