@@ -68,7 +68,7 @@ def test_with_a_kafka_of_its_own(tmp_path: Path) -> None:
 def test_told_to_stop_while_its_kafka_starts(tmp_path: Path) -> None:
     with serve(write_config(tmp_path, None)) as program:
         program.address("admin")
-        assert program.end(signal.SIGTERM, seconds=15) == 0
+        assert program.end(signal.SIGTERM, seconds=60) == 0
     assert program.out[1:] == ["stopping"]
     assert program.err == []
     assert running_broker(tmp_path / "data" / "kafka") is None

@@ -18,6 +18,8 @@ CALL_TIMEOUT_S: Final = 20.0
 
 _log = logging.getLogger(__name__)
 SAME_LINE_S: Final = 30.0
+# No news at the start of a broker.
+_ASKED_AGAIN: Final = ("Coordinator load in progress", "Not coordinator: retrying")
 
 
 class _Calm(logging.Filter):
@@ -29,8 +31,8 @@ class _Calm(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         text = record.getMessage()
-        if "Coordinator load in progress" in text:
-            return False  # no news at the start of a broker: it is asked again
+        if any(phrase in text for phrase in _ASKED_AGAIN):
+            return False
         kind = " ".join(text.split()[:2])  # the facility and the client
         if record.created - self._said.get(kind, 0.0) < SAME_LINE_S:
             return False
