@@ -1,3 +1,5 @@
+import json
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from tests.bench.chart import WIDTH, bars, draw
@@ -34,3 +36,9 @@ def test_light_and_dark() -> None:
 def test_chart_of_a_part() -> None:
     told = sample() | {"results": {}, "targets": []}
     ET.fromstring(draw(told))  # noqa: S314 - our own
+
+
+def test_the_chart_of_the_readme_is_drawn_from_its_figures() -> None:
+    here = Path(__file__).parent
+    told = json.loads((here / "figures.json").read_text(encoding="utf-8"))
+    assert draw(told) == (here / "chart.svg").read_text(encoding="utf-8")
