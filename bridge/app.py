@@ -310,9 +310,9 @@ class Appliance:
             self.telemetry,
         )
         for pump in self._pumps:
-            pump.on_acks, pump.on_due = self._take_acks, self._srmp.due
+            pump.on_acks, pump.on_due = self._take_acks, self._srmp.postman.due
             self._take_acks(list(pump.shard.outbox.values()), pump)
-            self._srmp.due(pump.shard.posted.unreceipted(), pump)
+            self._srmp.postman.due(pump.shard.posted.unreceipted(), pump)
         if listen.binary is not None:
             address = await self._server.start(listen.host, listen.binary)
             self.listeners["binary"] = address
@@ -330,7 +330,7 @@ class Appliance:
         """By a session, or by HTTP if they have a URL."""
         assert self._srmp is not None
         self._courier.take([entry for entry in entries if not entry.url], pump)
-        self._srmp.take([entry for entry in entries if entry.url], pump)
+        self._srmp.postman.take([entry for entry in entries if entry.url], pump)
 
     def _on_jam(self, jammed: bool) -> None:
         _log.warning("Kafka is %s", "jammed: reading stops" if jammed else "keeping up again")

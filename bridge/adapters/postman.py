@@ -25,6 +25,7 @@ from bridge.core.receipt_timers import ReceiptTimers
 from bridge.core.streams import StreamKey
 from bridge.model.errors import WireError
 from bridge.model.guid import Guid
+from bridge.wire.srmp.convert import envelope_name
 from bridge.wire.srmp.head import request_headers
 from bridge.wire.srmp.receipts import Post, stream_receipt
 from bridge.wire.srmp.values import StreamId
@@ -45,10 +46,15 @@ class _Receipt:
     """Something to POST; `done` is told whether it was taken."""
 
     def __init__(
-        self, url: str, peer: str, pack: Callable[[], bytes], done: Callable[[bool], None]
+        self,
+        url: str,
+        peer: str,
+        pack: Callable[[], bytes],
+        done: Callable[[bool], None],
+        expires: int = 0,
     ) -> None:
         self.url, self.peer, self.pack, self.done = url, peer, pack, done
-        self.expires = 0
+        self.expires = expires  # Unix seconds; 0 is never
 
 
 class _Route:
@@ -94,9 +100,8 @@ class Postman:
             if entry.ordinal in self._taken:
                 continue
             self._taken.add(entry.ordinal)
-            receipt = _Receipt(entry.url, entry.host, _same(entry.packet), self._end(entry, owner))
-            receipt.expires = entry.expires
-            self._send(entry.ordinal, receipt)
+            packet, done = _same(entry.packet), self._end(entry, owner)
+            self._send(entry.ordinal, _Receipt(entry.url, entry.host, packet, done, entry.expires))
 
     def _end(self, entry: OutboxEntry, owner: ShardPump) -> Callable[[bool], None]:
         def done(_taken: bool) -> None:
@@ -137,7 +142,7 @@ class Postman:
                 now=int(time.time()),
             )
             stream_id = StreamId(text=due.text, guid=due.key[0], number=due.id)
-            original = due.key[1].removeprefix("DIRECT=")
+            original = envelope_name(due.key[1])
             return write_envelope(stream_receipt(post, original, stream_id, due.number))
 
         return pack

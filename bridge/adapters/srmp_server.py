@@ -97,12 +97,11 @@ class SrmpServer:
         return queue is not None and queue.mapping.headers.wants_compound
 
     def _is_for_order_queue(self, posted: SrmpRequest, message: Message) -> bool:
-        srmp = message.srmp
-        if srmp is None or not srmp.is_here:
+        if kind_of(posted.envelope) not in (Kind.STREAM_RECEIPT, Kind.FINAL_STREAM_RECEIPT):
             return False
         path = unquote(message.destination.replace("\\", "/").partition("?")[0]).lower()
-        kinds = (Kind.STREAM_RECEIPT, Kind.FINAL_STREAM_RECEIPT)
-        return path.endswith(_ORDER_QUEUE) and kind_of(posted.envelope) in kinds
+        is_here = message.srmp is not None and message.srmp.is_here
+        return is_here and path.endswith(_ORDER_QUEUE)
 
     async def _decide(self, message: Message) -> int:
         decided: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()

@@ -7,7 +7,7 @@ import logging
 import ssl
 from collections.abc import Callable, Sequence
 
-from bridge.adapters.intake import Intake, ShardPump
+from bridge.adapters.intake import Intake
 from bridge.adapters.net.http_server import HttpServer
 from bridge.adapters.net.self_signed import self_signed
 from bridge.adapters.net.tls import CertificateReload, client_context, server_context
@@ -18,8 +18,6 @@ from bridge.adapters.srmp_server import SrmpServer
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import Config, DefaultPort, Redirect
 from bridge.core.catalogue import Catalogue
-from bridge.core.ports import OutboxEntry
-from bridge.core.posted import Due
 from bridge.core.redirection import Redirects, host_of
 from bridge.model.errors import ConfigError
 from bridge.model.guid import Guid
@@ -79,12 +77,6 @@ class SrmpService:
         context = server_context(certificate, key, srmp.tls)
         self._reload = asyncio.create_task(CertificateReload(context, certificate, key).run())
         return context
-
-    def take(self, entries: Sequence[OutboxEntry], owner: ShardPump) -> None:
-        self.postman.take(entries, owner)
-
-    def due(self, dues: Sequence[Due], owner: ShardPump) -> None:
-        self.postman.due(dues, owner)
 
     @property
     def connections(self) -> int:

@@ -52,10 +52,9 @@ def refusal(message: Message, queue: Queue | None) -> Refusal | None:
     """Rows 3 to 9. One function, because every message goes through it."""
     if queue is None:
         return UNKNOWN_QUEUE
+    if reason := wrong_kind(message, queue):
+        return reason
     mapping = queue.mapping
-    if mapping.transactional is (message.transaction is None) and not queue.any_kind:
-        # rows 4 and 5, DM-6
-        return NOT_TRANSACTIONAL_MESSAGE if mapping.transactional else NOT_TRANSACTIONAL_QUEUE
     if message.encrypted:  # row 7: we have no keys, so nobody can have encrypted it for us
         return ENCRYPTED
     if queue.access is not None and not queue.access.permits(message):  # row 8
@@ -64,6 +63,14 @@ def refusal(message: Message, queue: Queue | None) -> Refusal | None:
     if mapping.authenticate == "required" and not message.authenticated:
         return NOT_SIGNED
     return NOT_ENCRYPTED if mapping.encrypt == "required" else None
+
+
+def wrong_kind(message: Message, queue: Queue) -> Refusal | None:
+    """Rows 4 and 5, DM-6, SR-17"""
+    is_plain = message.transaction is None
+    if queue.mapping.transactional is not is_plain or queue.any_kind:
+        return None
+    return NOT_TRANSACTIONAL_MESSAGE if is_plain else NOT_TRANSACTIONAL_QUEUE
 
 
 def foreign(message: Message, catalogue: Catalogue) -> Refusal | None:
@@ -79,9 +86,8 @@ def unroutable(message: Message, srmp: Srmp, queue: Queue | None) -> Refusal | N
         return FOREIGN
     if queue is None:
         return UNKNOWN_QUEUE
-    is_plain = message.transaction is None
-    if queue.mapping.transactional is is_plain and not queue.any_kind:
-        return NOT_TRANSACTIONAL_MESSAGE if is_plain else NOT_TRANSACTIONAL_QUEUE
+    if reason := wrong_kind(message, queue):
+        return reason
     if not srmp.is_known:
         return UNKNOWN_TYPE
     return FLAWED_SIGNATURE if srmp.flaw else None

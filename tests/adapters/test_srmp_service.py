@@ -52,7 +52,7 @@ class World:
             lambda: queues,
             self.telemetry,
         )
-        self.pump.on_acks, self.pump.on_due = self.service.take, self.service.due
+        self.pump.on_acks, self.pump.on_due = self.service.postman.take, self.service.postman.due
 
     async def post(self, address: str, data: bytes, **more: Any) -> int:
         to = Address.parse(address)

@@ -1,6 +1,6 @@
 """The table of data-model.md 2.4 in its order, and what a unit carries."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -29,6 +29,7 @@ from tests.core.messages import (
     shard,
     step,
 )
+from tests.core.units import entries, restarted
 
 UNKNOWN = "DIRECT=OS:bridge01\\private$\\nobody"
 OTHER_QUEUE = "DIRECT=OS:bridge01\\private$\\other"
@@ -50,25 +51,6 @@ def outcomes(one: Shard, messages: Sequence[Message]) -> list[str]:
 
 def unit_of(one: Shard) -> Unit:
     return one.take_unit(NOW)[1]
-
-
-def entries(unit: Unit) -> list[dict[str, object]]:
-    return [e for value in unit.audit for e in msgspec.json.decode(value)]
-
-
-def restarted(one: Shard, units: Iterable[Unit]) -> Shard:
-    """A new shard that knows what is in Kafka."""
-    state: dict[str, bytes] = {}
-    seen: dict[str, bytes] = {}
-    for unit in units:
-        seen |= unit.seen
-        for key, value in unit.state.items():
-            state.pop(key, None)
-            if value is not None:
-                state[key] = value
-    fresh = Shard(one._catalogue, one._policy, one._receipts)
-    fresh.restore(Snapshot(state, list(seen.values())))
-    return fresh
 
 
 # -- rows 1 to 5, 10, 11, 14 ----------------------------------------------------------------

@@ -1,6 +1,5 @@
 """What becomes of a message over HTTP: srmp.md 3.1 to 3.5, 3.9; tables 5.1 and 5.3."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -12,7 +11,7 @@ from bridge.core.catalogue import Catalogue, TopicLimits
 from bridge.core.mapping import size_of
 from bridge.core.mapping_headers import HeaderRules
 from bridge.core.mapping_rules import Defaults, Mappings
-from bridge.core.ports import Snapshot, Unit
+from bridge.core.ports import Unit
 from bridge.core.posted import Due
 from bridge.core.shard import SWEEP_S, Shard
 from bridge.model.guid import NULL_GUID
@@ -20,6 +19,7 @@ from bridge.model.message import INFINITE, JOURNAL_NEGATIVE, JOURNAL_POSITIVE, M
 from bridge.model.verdict import Outcome, Verdict
 from tests.core.messages import LOCAL, NOW, OTHER, SENDER, plain, queue, receipts, step
 from tests.core.posts import KEY, PEER, RECEIPTS, STREAM, TO, TO_PLAIN, mail, part, posting_shard
+from tests.core.units import entries, restarted
 
 DELIVERED, COMMITTED = "http://sender01/msmq/d", "http://sender01/msmq/c"
 BOTH = {"delivery_to": DELIVERED, "commitment_to": COMMITTED, "positive": True, "negative": True}
@@ -47,25 +47,6 @@ def unit_of(one: Shard, now: int = NOW) -> Unit:
 
 def values(unit: Unit) -> list[bytes]:
     return [record.value for record in unit.records]
-
-
-def entries(unit: Unit) -> list[dict[str, object]]:
-    return [e for value in unit.audit for e in msgspec.json.decode(value)]
-
-
-def restarted(one: Shard, units: Iterable[Unit]) -> Shard:
-    """A new shard that knows what is in Kafka."""
-    state: dict[str, bytes] = {}
-    seen: dict[str, bytes] = {}
-    for unit in units:
-        seen |= unit.seen
-        for key, value in unit.state.items():
-            state.pop(key, None)
-            if value is not None:
-                state[key] = value
-    fresh = Shard(one._catalogue, one._policy, receipts())
-    fresh.restore(Snapshot(state, list(seen.values())))
-    return fresh
 
 
 def due(number: int, *, again: bool = False, stream: int = STREAM) -> Due:
