@@ -33,7 +33,7 @@ class Inbox(BaseHTTPRequestHandler):
         count = int(parse_qs(urlsplit(self.path).query).get("count", ["1"])[0])
         with news:
             news.wait_for(lambda: len(came) >= count, timeout=30)
-            self.answer("".join(f"{line}\n" for line in came).encode())
+            self.answer("".join(f"{line}\n" for line in sorted(came)).encode())
 
     def answer(self, body: bytes) -> None:
         self.send_response(200)
