@@ -34,6 +34,7 @@ from bridge.adapters.telemetry import Telemetry
 from bridge.config import Config, DefaultPort
 from bridge.core.admission import Policy
 from bridge.core.catalogue import TopicLimits
+from bridge.core.forwards import Room
 from bridge.core.identity import (
     IDENTITY_KEY,
     ORDINALS_KEY,
@@ -86,6 +87,10 @@ class Appliance:
         self.telemetry.kafka_up.set_function(lambda: bool(self._health and self._health.up))
         self.telemetry.streams.set_function(self._count_streams)
         self.telemetry.pending_messages.set_function(self._count_pending)
+        self.telemetry.waiting_forwards.set_function(self._count_forwards)
+        self.telemetry.waiting_forward_bytes.set_function(
+            lambda: sum(pump.shard.forwards.size for pump in self._pumps)
+        )
         self._meter = Meter(self.telemetry, self._count_pending)
         self._started = time.time()
         self._starting = "starting"
@@ -250,9 +255,10 @@ class Appliance:
             quota_kb=self.config.queue_manager.quota_kb,
             deadletter_topic=own.deadletter,
         )
+        room = Room(policy.quota_kb * 1024)
         self._pumps = [
             ShardPump(
-                Shard(self._queues.catalogue, policy, self._receipts),
+                Shard(self._queues.catalogue, policy, self._receipts, room),
                 KafkaShardSink(settings, own, number),
                 self.telemetry,
                 prepare=self._queues.prepare,
@@ -311,8 +317,10 @@ class Appliance:
         )
         for pump in self._pumps:
             pump.on_acks, pump.on_due = self._take_acks, self._srmp.postman.due
+            pump.on_forwards = self._srmp.forwarder.take
             self._take_acks(list(pump.shard.outbox.values()), pump)
             self._srmp.postman.due(pump.shard.posted.unreceipted(), pump)
+            self._srmp.forwarder.take(list(pump.shard.forwards), pump)
         if listen.binary is not None:
             address = await self._server.start(listen.host, listen.binary)
             self.listeners["binary"] = address
@@ -371,6 +379,9 @@ class Appliance:
     def _count_pending(self) -> int:
         return sum(pump.pending for pump in self._pumps)
 
+    def _count_forwards(self) -> int:
+        return sum(len(pump.shard.forwards) for pump in self._pumps)
+
     async def trace(self, kind: str, text: str) -> list[dict[str, Any]]:
         if self._tracer is None:
             raise SinkUnavailable(f"not yet: {self._starting}")
@@ -396,11 +407,15 @@ class Appliance:
             "streams": self._count_streams(),
             "pending_messages": self._count_pending(),
             "waiting_acks": self._courier.waiting if self._server else 0,
+            "waiting_forwards": self._count_forwards(),
             "cloned_guids": self._server.clones() if self._server else {},
             **measured,
             "shard_states": overview.shards(self._pumps),
             "stream_list": overview.streams(self._pumps),
             "acks_by_peer": overview.acks(self._pumps),
+            "forwards": overview.forwards(
+                self._pumps, self._srmp.forwarder.failing if self._srmp else ()
+            ),
         }
 
     def _kafka_state(self) -> str:

@@ -197,11 +197,11 @@ class SrmpConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tls: Literal["modern", "legacy"] = "modern"
     """legacy also takes TLS 1.0 and 1.1 with their ciphers, for old Windows."""
     ca_file: Path | None = None
-    """PEM certificates that receipts over HTTPS trust; absent = those of this system."""
+    """PEM certificates that receipts and forwards over HTTPS trust; absent = this system's."""
     expired: Literal["deliver", "discard"] = "deliver"
     """What happens to a message whose time is over when it arrives."""
     redirect_in: tuple[Redirect, ...] = ()
-    """Destinations that are rewritten on arrival. SR-14"""
+    """Destinations that are rewritten on arrival; those on other hosts are sent on. SR-14, SR-15"""
     redirect_out: tuple[Redirect, ...] = ()
     """URLs that are reached at another host. SR-18"""
     receipt_redirect: tuple[Redirect, ...] = ()

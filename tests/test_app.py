@@ -135,6 +135,7 @@ def test_the_status_of_the_design(kafka: EmbeddedKafka, tmp_path: Path) -> None:
                 "bootstrap.servers": kafka.bootstrap_servers,
                 "embedded": False,
             }
+            assert (status["waiting_forwards"], status["forwards"]) == (0, [])
             assert status["session_count"] == 1
             assert status["sessions"] == [
                 {

@@ -24,7 +24,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from bridge.adapters.telemetry import Telemetry
-from bridge.core.ports import Claim, OutboxEntry, ShardSink, Snapshot, Unit
+from bridge.core.forwards import Ending
+from bridge.core.ports import Claim, Forward, OutboxEntry, ShardSink, Snapshot, Unit
 from bridge.core.posted import Due
 from bridge.core.shard import Shard, committed_unit, shard_of
 from bridge.core.streams import stream_key
@@ -32,14 +33,17 @@ from bridge.model.classes import MessageClass
 from bridge.model.errors import SinkUnavailable
 from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import Message
-from bridge.model.verdict import Verdict
+from bridge.model.verdict import ACCEPTED, Verdict
 
 OnDecided = Callable[[Sequence[Verdict]], None]
+_Ended = tuple[Forward, Ending, int]  # and when, in Unix milliseconds
 Prepare = Callable[[set[str]], Awaitable[None]]  # look at these topics, make what is missing
 StoreClaims = Callable[[Sequence[Claim]], Awaitable[None]]
 
 MAX_PENDING: Final = 50_000  # messages
 MAX_PENDING_BYTES: Final = 64 << 20
+ENDED_AT_ONCE: Final = 200  # messages for other hosts that end in one unit
+ENDED_BYTES: Final = 16 << 20  # each may become a record among the rejects
 HEARTBEAT_S: Final = 10.0
 RETRY_S: Final = (0.1, 0.5, 1.0, 2.0)
 
@@ -54,17 +58,19 @@ class Submission:
     def __init__(self, messages: Sequence[Message], via: Guid, on_decided: OnDecided) -> None:
         self.messages, self.via, self.on_decided = messages, via, on_decided
         self.verdicts: Sequence[Verdict] = ()
-        self.size = sum(
-            [
-                len(m.body) + (len(m.wire) or len(m.soap) + len(m.extension) + len(m.soap_compound))
-                for m in messages
-            ]
-        )
+        self.size = sum([len(m.body) + (len(m.wire) or _http_size(m)) for m in messages])
         self.is_withdrawn = False
 
     def withdraw(self) -> None:
         """Nobody waits for it any more: if it is not decided yet, it never was there."""
         self.is_withdrawn = True
+
+
+def _http_size(message: Message) -> int:
+    """Beside the body."""
+    onward = message.srmp.onward if message.srmp is not None else None
+    size = len(message.soap) + len(message.extension) + len(message.soap_compound)
+    return size if onward is None else size + len(onward.packet)
 
 
 class ShardPump:
@@ -95,6 +101,9 @@ class ShardPump:
         self._flying_forgotten: list[int] = []
         self.on_acks: Callable[[Sequence[OutboxEntry], ShardPump], None] = lambda _acks, _pump: None
         self.on_due: Callable[[Sequence[Due], ShardPump], None] = lambda _due, _pump: None
+        self._ended: deque[_Ended] = deque()  # messages for other hosts, not yet in a unit
+        self._flying_ended: list[_Ended] = []
+        self.on_forwards: Callable[[Sequence[Forward], ShardPump], None] = lambda _f, _pump: None
         self._puts: dict[str, bytes] = {}  # the owner's state entries, not yet in a unit
         self._flying_puts: dict[str, bytes] = {}
         self.is_open = False
@@ -160,6 +169,11 @@ class ShardPump:
         self._forgotten += ordinals
         self._wake()
 
+    def forward_ended(self, forward: Forward, ending: Ending) -> None:
+        """It waits no more, here or anywhere. Should that get lost, it is handed on again."""
+        self._ended.append((forward, ending, int(time.time() * 1000)))
+        self._wake()
+
     def receipted(self, due: Due) -> None:
         """A sender has taken this receipt. Should that get lost, it gets another one (SR-81)."""
         self.shard.posted.receipted(due)
@@ -180,11 +194,14 @@ class ShardPump:
         self._puts = self._flying_puts | self._puts
         self._forgotten = self._flying_forgotten + self._forgotten
         self._flying, self._flying_puts, self._flying_forgotten = [], {}, []
+        self._ended.extendleft(reversed(self._flying_ended))
+        self._flying_ended = []
         self.shard.restore(snapshot)
-        taken = set(self._forgotten)
+        taken = {*self._forgotten, *(forward.ordinal for forward, _, _ in self._ended)}
         waiting = [e for e in self.shard.outbox.values() if e.ordinal not in taken]
+        forwards = [f for f in self.shard.forwards if f.ordinal not in taken]
         due = self.shard.posted.unreceipted()  # before anything is decided that may yet fail
-        if self._puts or self._forgotten:
+        if self._puts or self._forgotten or self._ended:
             self._wake()  # nobody else may come to do it
         else:
             self._work.clear()
@@ -195,6 +212,7 @@ class ShardPump:
         self.on_change()
         self.on_acks(waiting, self)
         self.on_due(due, self)
+        self.on_forwards(forwards, self)
         return snapshot
 
     def _set_right(self) -> None:
@@ -254,6 +272,7 @@ class ShardPump:
             self.shard.put(key, value)
         self._flying_forgotten, self._forgotten = self._forgotten, []
         self.shard.forget(self._flying_forgotten)
+        self._end_forwards()
         self._flying_number, unit = self.shard.take_unit(int(time.time()))
         started = time.monotonic()
         try:
@@ -269,9 +288,22 @@ class ShardPump:
             self.on_acks(unit.acks, self)
         if unit.due:
             self.on_due(unit.due, self)
+        if unit.forwards:
+            self.on_forwards(unit.forwards, self)
         self.on_change()
         if not self._work.is_set() and not self._waiting:
             self._idle.set()
+
+    def _end_forwards(self) -> None:
+        """As many as one unit may have: after a long outage thousands end at once."""
+        room = ENDED_BYTES
+        while self._ended and room > 0 and len(self._flying_ended) < ENDED_AT_ONCE:
+            forward, ending, at_ms = ended = self._ended.popleft()
+            room -= forward.size
+            self._flying_ended.append(ended)
+            self.shard.ended(forward.ordinal, ending, at_ms)
+        if self._ended:
+            self._work.set()
 
     def _count(self, result: str, unit: Unit, started: float) -> None:
         messages = sum(len(s.messages) for s in self._flying)
@@ -288,12 +320,17 @@ class ShardPump:
     def _settle(self) -> None:
         """The unit is in Kafka: now, and only now, its verdicts may be told."""
         flying, self._flying, self._flying_puts = self._flying, [], {}
-        self._flying_forgotten = []
+        self._flying_forgotten, self._flying_ended = [], []
         told: defaultdict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
         for submission in flying:
             self._release(submission)
-            told[submission.messages[0].transport].update(map(_told, submission.verdicts))
-            submission.on_decided(submission.verdicts)
+            verdicts = submission.verdicts
+            counts = told[submission.messages[0].transport]
+            others = [verdict for verdict in verdicts if verdict is not ACCEPTED]
+            counts[_told(ACCEPTED)] += len(verdicts) - len(others)
+            for verdict in others:
+                counts[_told(verdict)] += 1
+            submission.on_decided(verdicts)
         for transport, counts in told.items():
             for (outcome, message_class), count in counts.items():
                 name = MessageClass(message_class).name if message_class else ""
@@ -315,11 +352,9 @@ class Intake:
     ) -> None:
         """`via` handed them to us; `on_decided` gets the verdicts, in order, after the commit."""
         pumps = self._pumps
-        count = len(pumps)
-        first = shard_of(messages[0].source, count)
-        source = messages[0].source
-        if all(m.source is source or shard_of(m.source, count) == first for m in messages):
-            pump = pumps[first]
+        shards = {shard_of(source, len(pumps)) for source in {m.source for m in messages}}
+        if len(shards) == 1:
+            pump = pumps[shards.pop()]
             pump.submit(messages, on_decided, via)
             if pump.is_open and not pump.is_loaded:
                 return  # the commit looks again

@@ -1,9 +1,9 @@
-"""What `status` tells of sessions, shards, streams and waiting acks: plain values for JSON."""
+"""What `status` tells of sessions, shards, streams and what waits: plain values for JSON."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any, Final
 
@@ -97,3 +97,16 @@ def acks(pumps: Sequence[ShardPump]) -> list[dict[str, Any]]:
         for entry in pump.shard.outbox.values()
     )
     return [{"peer": peer, "waiting": count} for peer, count in waiting.most_common(MOST)]
+
+
+def forwards(pumps: Sequence[ShardPump], failing: Collection[str]) -> list[dict[str, Any]]:
+    """Messages for other hosts; the longest queue first. `failing` URLs did not take the last."""
+    waiting, size = Counter[str](), Counter[str]()
+    for forward in chain.from_iterable(pump.shard.forwards for pump in pumps):
+        url = forward.onward.url
+        waiting[url] += 1
+        size[url] += len(forward.onward.packet)
+    return [
+        {"url": url, "waiting": count, "bytes": size[url], "failing": url.lower() in failing}
+        for url, count in waiting.most_common(MOST)
+    ]

@@ -1,9 +1,8 @@
 """Brings receipts to the URLs that senders named. Digest srmp.md 3.7, 3.11
 
-One connection for every URL: POST, wait for the answer, next (SR-70). Who does not answer, or
-says 5xx, is tried again after the retransmission time (SR-75, SR-76); 400 ends a receipt. Receipts
-for single messages lie in the outbox until then; those of a stream need not: its row says what
-its sender has not heard, and the newest one speaks for all before it (SR-36).
+An outgoing queue for every URL; 400 ends a receipt. Receipts for single messages lie in the outbox
+until then; those of a stream need not: its row says what its sender has not heard, and the newest
+one speaks for all before it (SR-36).
 """
 
 from __future__ import annotations
@@ -16,8 +15,9 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from bridge.adapters.intake import ShardPump
-from bridge.adapters.net.http_client import HttpConnection, HttpFault
-from bridge.adapters.receipt_targets import ReceiptTargets, Target, TargetRefused
+from bridge.adapters.net.http_client import HttpFault
+from bridge.adapters.outgoing import RETRANSMISSION_S, Carrier, OutgoingQueue
+from bridge.adapters.receipt_targets import ReceiptTargets, TargetRefused
 from bridge.adapters.telemetry import Telemetry
 from bridge.core.ports import OutboxEntry
 from bridge.core.posted import Due
@@ -26,13 +26,11 @@ from bridge.core.streams import StreamKey
 from bridge.model.errors import WireError
 from bridge.model.guid import Guid
 from bridge.wire.srmp.convert import envelope_name
-from bridge.wire.srmp.head import request_headers
+from bridge.wire.srmp.head import XML
 from bridge.wire.srmp.receipts import Post, stream_receipt
 from bridge.wire.srmp.values import StreamId
 from bridge.wire.srmp.writer import write_envelope
 
-RETRANSMISSION_S: Final = 20.0
-CLEANUP_S: Final = 300.0  # an idle connection is closed. SR-78
 MAX_ROUTES: Final = 2_000  # URLs come from outside: bounded
 MAX_WAITING: Final = 50_000  # for one of them
 AT_ONCE: Final = 64
@@ -57,14 +55,7 @@ class _Receipt:
         self.expires = expires  # Unix seconds; 0 is never
 
 
-class _Route:
-    """What waits for one URL, an outgoing queue of MSMQ."""
-
-    def __init__(self) -> None:
-        self.is_inactive = False  # the last attempt failed
-        self.waiting: dict[_Key, _Receipt] = {}
-        self.came = asyncio.Event()
-        self.task: asyncio.Task[None] | None = None
+_Route = OutgoingQueue[_Key, _Receipt]
 
 
 class Postman:
@@ -163,15 +154,26 @@ class Postman:
             if len(self._routes) >= MAX_ROUTES and not self._made_room():
                 self._give_up(receipt, "receipt-too-many-urls")
                 return
-            route = self._routes[url] = _Route()
+            route = self._route(url)
         if len(route.waiting) >= MAX_WAITING and key not in route.waiting:
             self._give_up(receipt, "receipt-too-many-waiting")
             return
-        route.waiting[key] = receipt  # the newer one of a stream takes the place of the older
-        route.came.set()
-        if route.task is None:
-            route.task = asyncio.create_task(self._serve(url, route))
-            route.task.add_done_callback(_complain)
+        route.put(key, receipt)  # the newer one of a stream takes the place of the older
+
+    def _route(self, url: str) -> _Route:
+        route = _Route(
+            Carrier(self._tls),
+            self._deliver,
+            lambda receipt: self._give_up(receipt, "receipt-expired"),
+            lambda: self._leave(url, route),
+            self._retransmission_s,
+        )
+        self._routes[url] = route
+        return route
+
+    def _leave(self, url: str, route: _Route) -> None:
+        if self._routes.get(url) is route:
+            del self._routes[url]
 
     def _made_room(self) -> bool:
         """Who waits for nothing goes, else who has failed longest."""
@@ -183,46 +185,16 @@ class Postman:
             return False
         url, route = found
         del self._routes[url]
-        if route.task is not None:
-            route.task.cancel()
+        route.task.cancel()
         for receipt in route.waiting.values():
             self._give_up(receipt, "receipt-too-many-urls")
         return True
 
-    async def _serve(self, url: str, route: _Route) -> None:
-        """Until nothing has come for a while."""
-        carrier = _Carrier(self._tls)
-        try:
-            while True:
-                while route.waiting:
-                    key, receipt = next(iter(route.waiting.items()))
-                    route.is_inactive = not await self._deliver(carrier, receipt)
-                    if route.is_inactive:
-                        carrier.close()
-                        await asyncio.sleep(self._retransmission_s)
-                    elif route.waiting.get(key) is receipt:
-                        del route.waiting[key]
-                route.came.clear()
-                try:
-                    async with asyncio.timeout(CLEANUP_S):
-                        await route.came.wait()
-                except TimeoutError:
-                    if not route.waiting:  # some may have come in this very moment
-                        return
-        finally:
-            carrier.close()
-            if self._routes.get(url) is route:
-                del self._routes[url]
-
-    async def _deliver(self, carrier: _Carrier, receipt: _Receipt) -> bool:
-        """Whether there is nothing more to do for it."""
-        if 0 < receipt.expires < time.time():
-            self._give_up(receipt, "receipt-expired")
-            return True
+    async def _deliver(self, carrier: Carrier, receipt: _Receipt) -> bool:
         try:
             async with self._slots:  # not for the answer: some hosts never give one
                 target = await self._targets.find(receipt.url, receipt.peer)
-            status = await carrier.post(target, receipt.pack())
+            status = await carrier.post(target, XML, receipt.pack())
         except (TargetRefused, WireError) as error:
             self._give_up(receipt, "receipt-target", str(error))
             return True
@@ -249,42 +221,7 @@ class Postman:
         if self._timer is not None:
             self._timer.cancel()
         for route in self._routes.values():
-            if route.task is not None:
-                route.task.cancel()
-
-
-class _Carrier:
-    """The connection to a host, made anew when the host is found elsewhere."""
-
-    def __init__(self, tls: ssl.SSLContext | None) -> None:
-        self._tls = tls
-        self._connection: HttpConnection | None = None
-        self._to: tuple[str, int, str] = ("", 0, "")
-
-    async def post(self, target: Target, body: bytes) -> int:
-        endpoint = target.endpoint
-        to = target.address, target.port, target.tls_name
-        if self._connection is None or self._to != to:
-            self.close()
-            self._connection = HttpConnection(
-                (target.address, target.port),
-                tls=self._tls if target.tls_name else None,
-                server_name=target.tls_name,
-            )
-            self._to = to
-        headers = request_headers(endpoint.authority, "text/xml", len(body))
-        return await self._connection.post(endpoint.target, headers, body)
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-
-def _complain(task: asyncio.Task[None]) -> None:
-    """A bug of ours ends one route, loudly; its receipts are in the outbox."""
-    if not task.cancelled() and (fault := task.exception()) is not None:
-        _log.error("receipts to one URL have stopped", exc_info=fault)
+            route.task.cancel()
 
 
 def _same(packet: bytes) -> Callable[[], bytes]:

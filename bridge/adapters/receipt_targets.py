@@ -69,6 +69,22 @@ class ReceiptTargets:
         """`peer` is the address that asked for the receipt. Raises TargetRefused, OSError, and
         WireError for what is no URL."""
         endpoint = split_url(url)
+        if (told := await self._told(url, endpoint)) is not None:
+            return told
+        for address in await _resolve(endpoint.host, endpoint.port):
+            if self._permits(address, endpoint, peer):
+                return Target(endpoint, str(address), endpoint.port, _tls_name(endpoint))
+        raise TargetRefused(f"{endpoint.authority} is not in srmp.receipt_targets")
+
+    async def reach(self, url: str) -> Target:
+        """For a URL of the operator's own, which may lead anywhere; of several addresses the one
+        that answers. Raises as `find`."""
+        endpoint = split_url(url)
+        anywhere = Target(endpoint, _bare(endpoint.host), endpoint.port, _tls_name(endpoint))
+        return await self._told(url, endpoint) or anywhere
+
+    async def _told(self, url: str, endpoint: Endpoint) -> Target | None:
+        """Where the operator says that it is."""
         if redirected := self._redirects.apply(url):  # SR-18: the host of To, the message as it is
             there = split_url(redirected)
             host = await _first(there.host, there.port)
@@ -78,10 +94,7 @@ class ReceiptTargets:
             if not endpoint.names_port and known.port != MSMQ_PORT:
                 port = known.port
             return Target(endpoint, await _first(known.host, port), port, _tls_name(endpoint))
-        for address in await _resolve(endpoint.host, endpoint.port):
-            if self._permits(address, endpoint, peer):
-                return Target(endpoint, str(address), endpoint.port, _tls_name(endpoint))
-        raise TargetRefused(f"{endpoint.authority} is not in srmp.receipt_targets")
+        return None
 
     def _permits(self, address: IPAddress, endpoint: Endpoint, peer: str) -> bool:
         host = _bare(endpoint.host)

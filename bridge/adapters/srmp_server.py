@@ -1,7 +1,8 @@
 """A POST becomes a message, its verdict the status of the answer. Digest srmp.md 3.1 to 3.3
 
 The sender waits for the answer before it sends the next one, so a message is one submission; many
-senders fill a transaction together. 200 means that it is committed (SR-3).
+senders fill a transaction together. 200 means that it is committed (SR-3): to its queue, or to
+those that wait for another host, if that is where it is redirected to (SR-15).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from bridge.model.message import Message
 from bridge.model.verdict import Outcome, Verdict
 from bridge.wire.srmp.convert import format_name, message_from_request
 from bridge.wire.srmp.kinds import Kind, kind_of
+from bridge.wire.srmp.readdress import readdress
 from bridge.wire.srmp.request import SrmpRequest, read_request
 from bridge.wire.srmp.values import is_url
 
@@ -80,8 +82,12 @@ class SrmpServer:
 
     def _message(self, request: HttpRequest, posted: SrmpRequest) -> Message:
         to = posted.envelope.to
-        url = self._redirects.apply(to) or to
+        redirected = self._redirects.apply(to)
+        url = redirected or to
         is_here = not is_url(url) or host_of(url) in self._hosts
+        onward = None
+        if redirected and not is_here:
+            onward = readdress(request.content_type, request.body, url, request.head)
         return message_from_request(
             posted,
             peer=request.peer,
@@ -89,7 +95,8 @@ class SrmpServer:
             transport="https" if request.secure else "http",
             destination=url,
             is_here=is_here,
-            compound=request.head + request.body if self._keeps_compound(url) else b"",
+            onward=onward,
+            compound=request.head + request.body if is_here and self._keeps_compound(url) else b"",
         )
 
     def _keeps_compound(self, url: str) -> bool:

@@ -1,4 +1,4 @@
-"""All that speaks HTTP for MSMQ: the listeners, what becomes of a POST, and the receipts."""
+"""All that speaks HTTP for MSMQ: the listeners, what becomes of a POST, receipts and forwards."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import ssl
 from collections.abc import Callable, Sequence
 
+from bridge.adapters.forwarder import Forwarder
 from bridge.adapters.intake import Intake
 from bridge.adapters.net.http_server import HttpServer
 from bridge.adapters.net.self_signed import self_signed
@@ -19,8 +20,9 @@ from bridge.adapters.telemetry import Telemetry
 from bridge.config import Config, DefaultPort, Redirect
 from bridge.core.catalogue import Catalogue
 from bridge.core.redirection import Redirects, host_of
-from bridge.model.errors import ConfigError
+from bridge.model.errors import ConfigError, WireError
 from bridge.model.guid import Guid
+from bridge.wire.srmp.head import split_url
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +41,7 @@ class SrmpService:
         self._config, self._names = config, names
         redirects = _table(config.srmp.redirect_in)
         hosts = OwnHosts([*names, *redirects.hosts()])
-        _require_own(config.srmp.redirect_in, hosts)
+        _require_reachable(config.srmp.redirect_in, hosts)
         server = SrmpServer(intake, catalogue, hosts, redirects, telemetry)
         self._server = HttpServer(server.handle, telemetry)
         targets = ReceiptTargets(
@@ -49,6 +51,7 @@ class SrmpService:
         )
         trust = client_context(config.srmp.ca_file)
         self.postman = Postman(local, ordinals, targets, telemetry, trust)
+        self.forwarder = Forwarder(targets, telemetry, trust)
         self._reload: asyncio.Task[None] | None = None
 
     async def start(self) -> dict[str, str]:
@@ -83,7 +86,9 @@ class SrmpService:
         return self._server.connections
 
     def stop_listening(self) -> None:
+        """Nothing more comes in or goes on; that something has gone on may still be noted."""
         self._server.stop_listening()
+        self.forwarder.stop()
 
     async def stop(self) -> None:
         self.postman.stop()
@@ -92,15 +97,19 @@ class SrmpService:
         await self._server.hang_up()
 
 
-def _require_own(redirects: Sequence[Redirect], hosts: OwnHosts) -> None:
-    """SR-15 would forward to another host. We are no router, so nobody shall count on it."""
+def _require_reachable(redirects: Sequence[Redirect], hosts: OwnHosts) -> None:
+    """Where nobody can send to, messages would wait for ever (SR-15)."""
     for number, redirect in enumerate(redirects):
-        if (host := host_of(redirect.target)) not in hosts:
+        if host_of(redirect.target) in hosts:
+            continue
+        try:
+            split_url(redirect.target).host.encode("idna")
+        except (WireError, UnicodeError) as error:
             raise ConfigError(
-                f"'to' leads to {host[:80]!r}, which is not one of queue_manager.names",
+                f"nothing can be sent to {redirect.target[:80]!r}",
                 where=f"srmp.redirect_in[{number}]",
-                mend="add the name if it is ours; messages are not forwarded to other hosts",
-            )
+                mend="'to' is a URL like http://host02/msmq/private$/orders",
+            ) from error
 
 
 def _table(redirects: Sequence[Redirect]) -> Redirects:

@@ -42,11 +42,14 @@ class Telemetry:
         self._records = counter("records", "Records committed to Kafka.", "topic")
         self._transactions = counter("transactions", "Kafka transactions by result.", "result")
         self._bytes = counter("bytes_received", "Bytes read from senders.")
+        self._forwards = counter("forwards", "Messages for other hosts, by how it ended.", "result")
         self._refusals = counter("refusals", "Connections and messages turned away.", "reason")
 
         self.sessions = gauge("sessions", "Sessions that are open.")
         self.streams = gauge("streams", "Streams whose cursor is known.")
         self.pending_messages = gauge("pending_messages", "Messages taken, not yet committed.")
+        self.waiting_forwards = gauge("waiting_forwards", "Messages that wait for other hosts.")
+        self.waiting_forward_bytes = gauge("waiting_forward_bytes", "And their size.")
         self.kafka_up = gauge("kafka_up", "1 while Kafka takes transactions.")
 
         self.commit_seconds = histogram("commit_seconds", "Begin to end of a commit.", _SECONDS)
@@ -72,6 +75,10 @@ class Telemetry:
 
     def records(self, topic: str, count: int) -> None:
         self._records.labels(self._topics(topic)).inc(count)
+
+    def forward(self, result: str) -> None:
+        """`result`: taken, refused, expired."""
+        self._forwards.labels(result).inc()
 
     def transaction(self, result: str, *, messages: int, seconds: float) -> None:
         """`result`: committed, aborted, unknown."""

@@ -44,6 +44,7 @@ LATE: Final = Refusal(MessageClass.NACK_REACH_QUEUE_TIMEOUT, "time-to-be-receive
 OVER_QUOTA: Final = Refusal(MessageClass.NACK_Q_EXCEED_QUOTA, "over-the-queue-quota")
 TOO_LARGE: Final = Refusal(MessageClass.NACK_Q_EXCEED_QUOTA, "larger-than-the-topic-takes")
 NO_TOPIC: Final = Refusal(MessageClass.NACK_BAD_DST_Q, "topic-cannot-be-made")
+NEXT_HOP: Final = Refusal(MessageClass.NACK_BAD_DST_Q, "refused-by-the-next-hop")
 UNKNOWN_TYPE: Final = Refusal(MessageClass.NORMAL, "class-and-receipt-do-not-match")
 FLAWED_SIGNATURE: Final = Refusal(MessageClass.NACK_BAD_SIGNATURE, "signature-is-wrong")
 
@@ -98,11 +99,19 @@ def is_identified(message: Message) -> bool:
     return message.source != NULL_GUID or message.ordinal != 1
 
 
-def is_past(message: Message, policy: Policy) -> bool:
-    """SR-62: of both times the earlier one counts."""
-    now = message.arrived_ms // 1000 - policy.clock_skew_s
+def deadline_of(message: Message) -> int | None:
+    """Of a message over HTTP, in Unix seconds. SR-62: of both times the earlier one counts."""
     lasts = message.time_to_reach_queue
-    return (lasts != INFINITE and now > message.sent_time + lasts) or 0 < message.expires < now
+    reach = None if lasts == INFINITE else message.sent_time + lasts
+    if message.expires and (reach is None or message.expires < reach):
+        return message.expires
+    return reach
+
+
+def is_past(message: Message, policy: Policy) -> bool:
+    """Strictly later, judged when it arrived."""
+    deadline = deadline_of(message)
+    return deadline is not None and message.arrived_ms // 1000 - policy.clock_skew_s > deadline
 
 
 def expiry(message: Message, policy: Policy) -> Refusal | None:

@@ -46,6 +46,9 @@ class History:
     def __len__(self) -> int:
         return len(self._seen)
 
+    def __contains__(self, key: tuple[Guid, Mark]) -> bool:
+        return key in self._seen
+
     def knows(self, source: Guid, mark: Mark, now: int) -> bool:
         """Whether this id was taken before; if so its time starts anew (QB-71)."""
         key = source, mark

@@ -7,7 +7,7 @@ the short way. What the messages of a stream have in common is made once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 from zlib import crc32
 
 from msgspec.structs import astuple
@@ -16,7 +16,7 @@ from bridge.core.body import decode
 from bridge.core.catalogue import Catalogue, Queue
 from bridge.core.header_rules import VALUE_ERROR, HeaderRule, compile_rules
 from bridge.core.json_path import JsonPath, json_path
-from bridge.core.mapping import COMMON, add_own, common_headers
+from bridge.core.mapping import COMMON, OwnHeaders, common_headers
 from bridge.core.mapping_rules import QueueMapping
 from bridge.core.murmur2 import partition_of
 from bridge.core.ports import Headers, Record
@@ -60,7 +60,7 @@ class _Recipe:
 class _Stream:
     """What is the same for every message of a stream, or was for the last one."""
 
-    __slots__ = ("crc", "headers", "key", "kind", "queue", "recipe", "sequence")
+    __slots__ = ("crc", "headers", "key", "kind", "own", "queue", "recipe", "sequence")
 
     def __init__(self, message: Message, queue: Queue) -> None:
         source, destination = stream_key(message)
@@ -69,8 +69,18 @@ class _Stream:
         self.headers: Headers = {}
         self.kind: tuple[object, ...] = ()  # `headers` are for messages like this
         self.sequence = -1
+        self.own = OwnHeaders()
         self.queue = queue
         self.recipe = _Recipe(queue.mapping)
+
+
+class Common(NamedTuple):
+    """What the records of a stream share."""
+
+    key: bytes
+    partition: int
+    headers: Headers
+    own: OwnHeaders
 
 
 class Mapper:
@@ -82,11 +92,9 @@ class Mapper:
 
     def record(self, message: Message, queue: Queue, text: str = "") -> Record:
         """`text` is the message's id, if it is at hand."""
-        stream = self._streams.get(stream_key(message))
-        if stream is None or stream.queue is not queue:
-            stream = self._add(message, queue)
+        stream = self._stream(message, queue)
         headers = self._headers(stream, message)
-        add_own(headers, message, text or message.id)
+        stream.own.add(headers, message, text or message.id)
         if not stream.recipe.is_plain:
             return self._tailored(message, queue, stream, headers)
         return Record(
@@ -97,6 +105,14 @@ class Mapper:
             stream.crc % queue.partitions,  # a stream lies in one partition (DM-36)
             message.arrived_ms,
         )
+
+    def common(self, message: Message, queue: Queue) -> Common | None:
+        """What the records of all messages like this one share; None if each is looked at."""
+        stream = self._stream(message, queue)
+        if not stream.recipe.is_plain:
+            return None
+        headers = self._headers(stream, message)
+        return Common(stream.key, stream.crc % queue.partitions, headers, stream.own)
 
     def _tailored(self, message: Message, queue: Queue, stream: _Stream, table: Headers) -> Record:
         recipe = stream.recipe
@@ -132,11 +148,14 @@ class Mapper:
             stream.kind, stream.sequence = kind, sequence
         return stream.headers.copy()
 
-    def _add(self, message: Message, queue: Queue) -> _Stream:
-        if len(self._streams) >= _CACHE:
-            self._streams.clear()
-        made = self._streams[stream_key(message)] = _Stream(message, queue)
-        return made
+    def _stream(self, message: Message, queue: Queue) -> _Stream:
+        key = stream_key(message)
+        stream = self._streams.get(key)
+        if stream is None or stream.queue is not queue:
+            if len(self._streams) >= _CACHE:
+                self._streams.clear()
+            stream = self._streams[key] = _Stream(message, queue)
+        return stream
 
 
 def _key(

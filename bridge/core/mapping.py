@@ -122,7 +122,7 @@ _GUID_PART: Final = 37  # of an id: the GUID and the backslash
 def headers_of(message: Message) -> Headers:
     """Every MSMQ property that is not at its default."""
     headers = common_headers(message)
-    add_own(headers, message, message.id)
+    OwnHeaders().add(headers, message, message.id)
     return headers
 
 
@@ -142,26 +142,48 @@ def common_headers(message: Message) -> Headers:
     return headers
 
 
-def add_own(headers: Headers, message: Message, text: str) -> None:
-    """Those that differ from message to message; `text` is its id."""
-    headers["msmq.id"] = text.encode()
-    if message.sent_time:
-        headers["msmq.sent"] = b"%d" % message.sent_time
-    if message.label:
-        headers["msmq.label"] = _text(message.label)
-    if message.wire:
-        headers["msmq.wire"] = message.wire
-    if message.correlation_id != NO_CORRELATION:
-        headers["msmq.correlation"] = message.correlation_id
-    if message.extension:
-        headers["msmq.extension"] = message.extension
-    if message.soap:
-        _add_soap(headers, message)
-    tx = message.transaction
-    if tx is not None:
-        headers["msmq.tx.seq"] = b"%d" % tx.number
+class OwnHeaders:
+    """Adds those that differ from message to message.
+
+    Neighbours in a stream have some of them in common after all (when they were sent, a label, or
+    the number that the next one calls the previous): their text is made once.
+    """
+
+    __slots__ = ("_label", "_label_text", "_number", "_number_text", "_sent", "_sent_text")
+
+    def __init__(self) -> None:
+        self._sent, self._sent_text = 0, b""
+        self._label, self._label_text = "", b""
+        self._number, self._number_text = 0, b""
+
+    def add(self, headers: Headers, message: Message, text: str) -> None:
+        """`text` is the message's id."""
+        headers["msmq.id"] = text.encode()
+        if sent := message.sent_time:
+            if sent != self._sent:
+                self._sent, self._sent_text = sent, b"%d" % sent
+            headers["msmq.sent"] = self._sent_text
+        if label := message.label:
+            if label != self._label:
+                self._label, self._label_text = label, _text(label)
+            headers["msmq.label"] = self._label_text
+        if message.wire:
+            headers["msmq.wire"] = message.wire
+        if message.correlation_id != NO_CORRELATION:
+            headers["msmq.correlation"] = message.correlation_id
+        if message.extension:
+            headers["msmq.extension"] = message.extension
+        if message.soap:
+            _add_soap(headers, message)
+        if message.transaction is not None:
+            self._add_transaction(headers, message.transaction, text)
+
+    def _add_transaction(self, headers: Headers, tx: Transaction, text: str) -> None:
+        number = headers["msmq.tx.seq"] = b"%d" % tx.number
         if tx.previous:
-            headers["msmq.tx.prev"] = b"%d" % tx.previous
+            known = tx.previous == self._number
+            headers["msmq.tx.prev"] = self._number_text if known else b"%d" % tx.previous
+        self._number, self._number_text = tx.number, number
         if tx.index:
             headers["msmq.tx.id"] = f"{text[:_GUID_PART]}{tx.index}".encode()
         if tx.first:

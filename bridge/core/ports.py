@@ -8,11 +8,12 @@ from typing import Final, Protocol
 import msgspec
 
 from bridge.core.posted import Due
+from bridge.model.message import Onward
 
 Headers = dict[str, bytes]
 
 
-class Record(msgspec.Struct, frozen=True):
+class Record(msgspec.Struct, frozen=True, gc=False):
     """One Kafka record; `partition` None leaves the choice to the key."""
 
     topic: str
@@ -24,6 +25,8 @@ class Record(msgspec.Struct, frozen=True):
 
 
 OUTBOX: Final = "outbox/"
+FORWARDS: Final = "forward/"
+_FRAME: Final = 1024  # what a message costs beside its bytes
 
 
 class OutboxEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -39,6 +42,31 @@ class OutboxEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     @property
     def key(self) -> str:
         return f"{OUTBOX}{self.ordinal}"
+
+    def encode(self) -> bytes:
+        return msgspec.msgpack.encode(self)
+
+
+class Forward(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """One message for another host that waits to be handed on. SR-15"""
+
+    ordinal: int
+    id: str  # of the message
+    onward: Onward
+    mark: str = ""  # what its sender may repeat while it waits; none: it is always stored
+    expires: int = 0  # Unix seconds; 0 is never
+    arrived_ms: int = 0
+    peer: str = ""
+    transport: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{FORWARDS}{self.ordinal}"
+
+    @property
+    def size(self) -> int:
+        """Of what it takes in memory, and in the state topic."""
+        return len(self.onward.packet) + len(self.onward.was) + _FRAME
 
     def encode(self) -> bytes:
         return msgspec.msgpack.encode(self)
@@ -66,6 +94,7 @@ class Unit(msgspec.Struct, kw_only=True):
     rejects: list[Record] = []
     acks: list[OutboxEntry] = []  # they are in `state`; once committed they may leave
     due: list[Due] = []  # receipts of streams, likewise
+    forwards: list[Forward] = []  # messages for other hosts, likewise
     claims: list[Claim] = []
 
     def __bool__(self) -> bool:

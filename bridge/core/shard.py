@@ -13,10 +13,13 @@ from zlib import crc32
 
 import msgspec
 
-from bridge.core import audit, chunks, posted
+from bridge.core import audit, chunks, forwards, posted
 from bridge.core.admission import (
     EXPIRED,
+    HOPS,
     LATE,
+    MAX_HOPS,
+    NEXT_HOP,
     NO_TOPIC,
     OVER_QUOTA,
     TOO_LARGE,
@@ -33,14 +36,18 @@ from bridge.core.admission import (
     unroutable,
 )
 from bridge.core.catalogue import Catalogue, Queue
+from bridge.core.forwards import Ending, Forwards, Room
 from bridge.core.history import History, mark_of
 from bridge.core.http_receipts import HttpReceipts
+from bridge.core.lane import OTHER_HEADERS, Lane, most_headers, sequence_of
 from bridge.core.mapper import Mapper
 from bridge.core.mapping import headers_of, size_of
 from bridge.core.mapping_rules import QueueSettings
 from bridge.core.ports import (
+    FORWARDS,
     OUTBOX,
     Claim,
+    Forward,
     OutboxEntry,
     Record,
     Snapshot,
@@ -50,16 +57,28 @@ from bridge.core.ports import (
 from bridge.core.posted import PREFIX as POSTED
 from bridge.core.posted import Due, Posted, PostedStreams
 from bridge.core.receipts import Receipts
-from bridge.core.streams import PREFIX, Place, Streams, place, stream_key
+from bridge.core.streams import PREFIX, Place, StreamKey, Streams, place, stream_key
 from bridge.model.classes import MessageClass
 from bridge.model.guid import NULL_GUID, Guid
-from bridge.model.message import JOURNAL_NEGATIVE, Message, Srmp, Transaction
-from bridge.model.verdict import ACCEPTED, BUSY, DUPLICATE, Cursor, Outcome, Verdict
+from bridge.model.message import JOURNAL_NEGATIVE, NO_KIND, Message, Onward, Srmp, Transaction
+from bridge.model.verdict import (
+    ACCEPTED,
+    BUSY,
+    DUPLICATE,
+    HANDED_ON,
+    STILL_WAITING,
+    WAITING,
+    Cursor,
+    Outcome,
+    Verdict,
+)
 
 UNIT_KEY: Final = "unit"
-_DEAD_LETTERS: Final = (OVER_QUOTA, EXPIRED, LATE)
+_DEAD_LETTERS: Final = (OVER_QUOTA, EXPIRED, LATE, NEXT_HOP)
 _REJECT_BYTES: Final = 7 << 20  # the rejects topic takes 8 MiB
-_SMALL: Final = 4096
+_WHOLE: Final = ("msmq.wire",)  # has all other headers
+_WHOLE_HTTP: Final = ("msmq.soap", "msmq.extension")  # together likewise
+_LANES: Final = 10_000
 SWEEP_S: Final = 86_400
 _USUAL_HEADERS: Final = QueueSettings().headers
 
@@ -71,8 +90,13 @@ def shard_of(source: Guid, shards: int) -> int:
 
 class Shard:
     def __init__(
-        self, catalogue: Catalogue, policy: Policy, receipts: Receipts | None = None
+        self,
+        catalogue: Catalogue,
+        policy: Policy,
+        receipts: Receipts | None = None,
+        room: Room | None = None,
     ) -> None:
+        """`room` is for what waits to go to other hosts; all shards of a process share it."""
         self._policy = policy
         self._receipts = receipts or Receipts()
         self.use(catalogue)
@@ -81,6 +105,7 @@ class Shard:
         self.history = History()
         self.kept: dict[str, bytes] = {}  # state entries that are not streams
         self.outbox: dict[int, OutboxEntry] = {}
+        self.forwards = Forwards(room or Room(policy.quota_kb * 1024))
         self._unit_number = 0
         self._swept = 0
         self._via = NULL_GUID
@@ -94,6 +119,7 @@ class Shard:
         self._acks: list[OutboxEntry] = []
         self._claims: list[Claim] = []
         self._due: list[Due] = []
+        self._forwards: list[Forward] = []
 
     # -- state ------------------------------------------------------------------------------
 
@@ -101,11 +127,13 @@ class Shard:
         """From now on these are the queues; what was decided stays."""
         self._catalogue = catalogue
         self._mapper = Mapper(catalogue)
+        self._lanes: dict[StreamKey, Lane] = {}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Become what the shard's committed transactions made of it."""
         self.streams, self.history, self.kept, self.outbox = Streams(), History(), {}, {}
         self.posted = PostedStreams()
+        self.forwards.clear()
         self._swept = 0
         for key, value in snapshot.state.items():
             if key.startswith(PREFIX):
@@ -115,6 +143,8 @@ class Shard:
             elif key.startswith(OUTBOX):
                 entry = decode_entry(value)
                 self.outbox[entry.ordinal] = entry
+            elif key.startswith(FORWARDS):
+                self.forwards.restore(value)
             else:
                 self.kept[key] = value
         self.history.restore(snapshot.seen)
@@ -130,6 +160,19 @@ class Shard:
         for ordinal in ordinals:
             if (entry := self.outbox.pop(ordinal, None)) is not None:
                 self._state[entry.key] = None
+
+    def ended(self, ordinal: int, ending: Ending, at_ms: int) -> None:
+        """What became of a message for another host. It is in one transaction with its end."""
+        forward = self.forwards.pop(ordinal)
+        if forward is None:
+            return  # it was told before
+        self._state[forward.key] = None
+        message = forwards.message_of(forward, at_ms)
+        if ending is Ending.TAKEN:
+            self._entries.append(audit.entry_of(message, HANDED_ON))
+        else:
+            reason = EXPIRED if ending is Ending.EXPIRED else NEXT_HOP
+            self._refuse(message, None, reason, stage=b"FORWARDING")
 
     def take_unit(self, now_s: int) -> tuple[int, Unit]:
         """Close the unit that was filled; its number proves later whether it was committed."""
@@ -147,6 +190,7 @@ class Shard:
             acks=self._acks,
             claims=self._claims,
             due=self._due,
+            forwards=self._forwards,
         )
         self._begin()
         return self._unit_number, unit
@@ -165,11 +209,10 @@ class Shard:
     def unknown_topics(self, messages: Sequence[Message]) -> set[str]:
         """Topics that somebody must look at, or make, before these messages can be decided."""
         catalogue, found = self._catalogue, set[str]()
-        if catalogue.is_open_ended:
-            for message in messages:
-                queue = catalogue.find(message.destination)
-                if queue and not self._is_refused(message, queue):
-                    found.update(catalogue.unknown_topics(queue, message))
+        for message in messages if catalogue.is_open_ended else ():
+            queue = catalogue.find(message.destination)
+            if queue and not self._is_refused(message, queue):
+                found.update(catalogue.unknown_topics(queue, message))
         return found
 
     def _is_refused(self, message: Message, queue: Queue) -> bool:
@@ -183,10 +226,52 @@ class Shard:
         self._via = via
         if messages and messages[0].srmp is not None:  # those that come so come alone
             return [self._posted(m, m.srmp) for m in messages if m.srmp is not None]
-        return [
-            self._plain(m) if m.transaction is None else self._transactional(m, m.transaction)
-            for m in messages
-        ]
+        verdicts: list[Verdict] = []
+        while (position := len(verdicts)) < len(messages):
+            message = messages[position]
+            if message.kind is not NO_KIND:
+                self._take_run(messages, position, verdicts)
+            if len(verdicts) == position:
+                verdicts.append(self._decide(message))
+        return verdicts
+
+    def _decide(self, message: Message) -> Verdict:
+        tx = message.transaction
+        return self._plain(message) if tx is None else self._transactional(message, tx)
+
+    def _take_run(self, messages: Sequence[Message], start: int, verdicts: list[Verdict]) -> None:
+        """The short way: as many as look alike and need nothing special; maybe none."""
+        first, before = messages[start], len(self._records)
+        lane = self._lane(first)
+        if not lane.is_open:
+            return
+        if first.transaction is None:
+            lane.take_plain(messages, start, self.history, self._records, self._entries)
+            verdicts += [ACCEPTED] * (len(self._records) - before)
+            return
+        key = first.source, first.destination
+        cursor = lane.take_in_order(
+            messages, start, self.streams.get(key), self._records, self._entries
+        )
+        if taken := len(self._records) - before:
+            self.streams.advance(key, cursor)
+            verdicts += [ACCEPTED] * (taken - 1)  # the last one speaks for the stream
+            verdicts.append(Verdict(Outcome.ACCEPTED, 0, "", cursor))
+
+    def _lane(self, message: Message) -> Lane:
+        key = message.source, message.destination
+        lane, queue = self._lanes.get(key), self._catalogue.find(message.destination)
+        if (
+            lane is None
+            or lane.kind is not message.kind
+            or lane.queue is not queue
+            or lane.sequence != sequence_of(message)
+        ):
+            if len(self._lanes) >= _LANES:
+                self._lanes.clear()
+            lane = Lane(message, queue, self._catalogue, self._mapper, self._policy)
+            self._lanes[key] = lane
+        return lane
 
     def _plain(self, message: Message) -> Verdict:
         now, mark = message.arrived_ms // 1000, mark_of(message)
@@ -233,6 +318,8 @@ class Shard:
     def _posted(self, message: Message, srmp: Srmp) -> Verdict:
         """Over HTTP, in the order of SR-1. What is refused changes no state: the sender tries
         again, or gives up and bridges the gap (SR-24, SR-26)."""
+        if srmp.onward is not None:
+            return self._hand_on(message, srmp.onward)
         queue = self._catalogue.find(message.destination)
         if reason := unroutable(message, srmp, queue):
             return self._refuse(message, queue, reason)
@@ -255,6 +342,27 @@ class Shard:
             # A forward queue receives what it takes (design D5, SR-46).
             self._owe(receipts.left(MessageClass.ACK_RECEIVE, row))
         return verdict
+
+    def _hand_on(self, message: Message, onward: Onward) -> Verdict:
+        """SR-15: for another host. It has no queue here, so nothing else is asked of it."""
+        local = self._receipts.local
+        if len(onward.via) >= MAX_HOPS or any(str(local) in hop for hop in onward.via):
+            return self._refuse(message, None, HOPS)
+        if self._policy.discards_expired and is_past(message, self._policy):  # SR-61
+            return self._refuse(message, None, EXPIRED)
+        forward = forwards.make(message, onward, self._policy, local, self._receipts.ordinals())
+        if self.forwards.knows(forward):
+            self._entries.append(audit.entry_of(message, STILL_WAITING))
+            return STILL_WAITING
+        if forward.size > forwards.MAX_BYTES:
+            return self._refuse(message, None, TOO_LARGE)
+        if not self.forwards.has_room(forward):
+            return self._postpone(message)  # SR-6
+        self.forwards.add(forward)
+        self._state[forward.key] = forward.encode()
+        self._forwards.append(forward)
+        self._entries.append(audit.entry_of(message, WAITING))
+        return WAITING
 
     def _out_of_turn(self, message: Message, srmp: Srmp, queue: Queue) -> Verdict | None:
         """Here before, or ahead of what is missing; None: it may come. SR-21, SR-30, SR-37"""
@@ -357,14 +465,19 @@ class Shard:
         return []
 
     def _refuse(
-        self, message: Message, queue: Queue | None, reason: Refusal, cursor: Cursor | None = None
+        self,
+        message: Message,
+        queue: Queue | None,
+        reason: Refusal,
+        cursor: Cursor | None = None,
+        stage: bytes = b"ADMISSION",
     ) -> Verdict:
         outcome = Outcome.EXPIRED if reason in (EXPIRED, LATE) else Outcome.REJECTED
         verdict = Verdict(outcome, reason.message_class, reason.reason, cursor)
         self._entries.append(audit.entry_of(message, verdict, queue.name if queue else ""))
         if message.soap_compound:  # with the body, which it repeats, more than our topics take
             message = msgspec.structs.replace(message, soap_compound=b"")
-        self._rejects.append(_reject_record(message, queue, reason))
+        self._rejects.append(_reject_record(message, queue, reason, stage))
         if (
             reason in _DEAD_LETTERS
             and message.transaction is None
@@ -388,9 +501,8 @@ def committed_unit(snapshot: Snapshot) -> int:
 
 
 def _may_be_too_large(record: Record, message: Message, queue: Queue, max_bytes: int) -> bool:
-    """Spares the counting for most: what a packet's headers become is at most three times as
-    large as they are, and `msmq.wire` repeats them; unless the mapping names or adds some."""
-    most = len(record.value) + len(record.key or b"") + 4 * len(message.wire) + _SMALL
+    """Spares the counting for most, unless the mapping names or adds headers."""
+    most = len(record.value) + len(record.key or b"") + most_headers(message)
     return most > max_bytes or not message.wire or queue.mapping.headers is not _USUAL_HEADERS
 
 
@@ -406,16 +518,17 @@ def _journal_record(record: Record, queue: Queue) -> Record:
 
 def _dead_letter(message: Message, reason: Refusal, topic: str) -> Record:
     """Plain messages that asked for it and ran out of time or room: our DEADLETTER. DM-12, 2.14"""
-    return Record(
+    record = Record(
         topic=topic,
         key=message.id.encode(),
         value=message.body,
         headers=headers_of(message) | {"msmq.outcome": b"%d" % reason.message_class},
         timestamp_ms=message.arrived_ms,
     )
+    return _bounded(record, message)
 
 
-def _reject_record(message: Message, queue: Queue | None, reason: Refusal) -> Record:
+def _reject_record(message: Message, queue: Queue | None, reason: Refusal, stage: bytes) -> Record:
     """Kafka Connect's error headers around the message as it came."""
     name = MessageClass(reason.message_class).name
     headers = headers_of(message)
@@ -424,7 +537,7 @@ def _reject_record(message: Message, queue: Queue | None, reason: Refusal) -> Re
         "msmq.outcome": b"%d" % reason.message_class,
         "__connect.errors.topic": queue.topic.encode() if queue else b"",
         "__connect.errors.connector.name": b"msmq-bridge",
-        "__connect.errors.stage": b"ADMISSION",
+        "__connect.errors.stage": stage,
         "__connect.errors.exception.class.name": name.encode(),
         "__connect.errors.exception.message": reason.reason.encode(),
     }
@@ -435,8 +548,14 @@ def _reject_record(message: Message, queue: Queue | None, reason: Refusal) -> Re
         headers=headers,
         timestamp_ms=message.arrived_ms,
     )
-    if message.wire and size_of(record) > _REJECT_BYTES:  # no record may be too large for Kafka
-        for large in [key for key, value in headers.items() if len(value) > _SMALL]:
-            if large != "msmq.wire":  # has them all
+    return _bounded(record, message)
+
+
+def _bounded(record: Record, message: Message) -> Record:
+    """No record may be too large for our topics: it would stop the shard."""
+    if size_of(record) > _REJECT_BYTES:
+        headers, kept = record.headers, _WHOLE if message.wire else _WHOLE_HTTP
+        for large in [key for key, value in headers.items() if len(value) > OTHER_HEADERS]:
+            if large not in kept:
                 del headers[large]
     return record

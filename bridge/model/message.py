@@ -41,6 +41,16 @@ class Transaction(msgspec.Struct, frozen=True, gc=False):
     stream: tuple[Guid, str] | None = None  # whose numbers these are, if not (source, destination)
 
 
+class Onward(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What is POSTed to another host for a message that is not for us. SR-15"""
+
+    url: str
+    content_type: str
+    packet: bytes  # the request as it came, but for the text of `<to>`
+    was: bytes  # that text, as it stood in the envelope
+    via: tuple[str, ...] = ()  # who has handed it on before us
+
+
 class Srmp(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a message over HTTP asks of its receiver beyond its properties. MC-MQSRM 2.2.5"""
 
@@ -58,6 +68,26 @@ class Srmp(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     flaw: str = ""  # why its signature cannot be right
     is_here: bool = True  # its host is one of ours
     is_known: bool = True  # its class and its receipts say together what it is
+    onward: Onward | None = None  # it is for another host, and goes there
+
+
+class Kind:
+    """A mark for messages that have all common properties, source and destination alike.
+
+    What was found out about one of them holds for the others, too. It is not a property: it equals
+    any other mark, so that messages are compared by what they are.
+    """
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kind)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+NO_KIND: Final = Kind()  # nobody has compared it with others
 
 
 class Message(msgspec.Struct, frozen=True, gc=False):
@@ -78,6 +108,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     label: str = ""
     correlation_id: bytes = NO_CORRELATION
     extension: bytes = b""
+    kind: Kind = NO_KIND
     # From here on: the same in most messages of a stream (mapping.py relies on it).
     delivery: int = EXPRESS
     priority: int = DEFAULT_PRIORITY

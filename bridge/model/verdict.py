@@ -10,6 +10,7 @@ import msgspec
 
 class Outcome(StrEnum):
     ACCEPTED = "accepted"
+    FORWARDED = "forwarded"  # for another host, we only hand it on (SR-15)
     DUPLICATE = "duplicate"
     OUT_OF_ORDER = "out_of_order"
     EXPIRED = "expired"
@@ -36,3 +37,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
 ACCEPTED: Final = Verdict(Outcome.ACCEPTED)
 BUSY: Final = Verdict(Outcome.BUSY, 0, "machine-quota")
 DUPLICATE: Final = Verdict(Outcome.DUPLICATE, 0, "id-seen")
+# Of a message for another host (SR-15): stored; repeated meanwhile; taken there.
+WAITING: Final = Verdict(Outcome.FORWARDED, 0, "waits-for-the-next-hop")
+STILL_WAITING: Final = Verdict(Outcome.DUPLICATE, 0, "waits-for-the-next-hop")
+HANDED_ON: Final = Verdict(Outcome.FORWARDED, 0, "taken-by-the-next-hop")

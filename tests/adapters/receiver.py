@@ -1,7 +1,8 @@
-"""Where receipts go: an HTTP receiver on loopback, whose answers are planned."""
+"""Where receipts and messages go: an HTTP receiver on loopback, whose answers are planned."""
 
 import asyncio
 import re
+import ssl
 from collections import deque
 from collections.abc import Callable
 from itertools import count
@@ -34,8 +35,8 @@ class Request:
 class Receiver:
     """Answers by a plan, 200 after that; `gate` holds all answers back."""
 
-    def __init__(self, host: str = "127.0.0.1") -> None:
-        self.host = host
+    def __init__(self, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> None:
+        self.host, self._tls = host, tls
         self.plan: deque[int] = deque()
         self.refuses: dict[str, int] = {}  # path -> status
         self.got: list[Request] = []
@@ -47,11 +48,16 @@ class Receiver:
         self._writers: list[asyncio.StreamWriter] = []
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, self.host, 0)
+        self.port = 0
+        await self.listen()
+
+    async def listen(self) -> None:
+        """On the port it had before."""
+        self._server = await asyncio.start_server(self._serve, self.host, self.port, ssl=self._tls)
         self.port = self._server.sockets[0].getsockname()[1]
 
     def url(self, path: str = PATH) -> str:
-        return f"http://{self.host}:{self.port}{path}"
+        return f"{'https' if self._tls else 'http'}://{self.host}:{self.port}{path}"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         line = next(self._lines)

@@ -5,12 +5,14 @@ from typing import Any, cast
 
 from bridge.adapters import overview
 from bridge.adapters.intake import ShardPump
+from bridge.core.forwards import Forwards, Room
 from bridge.core.mapping_rules import Mappings, QueueMapping, QueuePath, Topic
 from bridge.core.ports import OutboxEntry
 from bridge.core.posted import Posted, PostedStreams
 from bridge.core.streams import Streams
 from bridge.model.guid import Guid
 from bridge.model.verdict import Cursor
+from tests.core.letters import FAR, letter, waiting
 
 GUID = "11111111-2222-3333-4444-555555555555"
 
@@ -20,6 +22,7 @@ class FakeShard:
         self.streams = Streams()
         self.posted = PostedStreams()
         self.outbox: dict[int, OutboxEntry] = {}
+        self.forwards = Forwards(Room(1 << 20))
 
     def owe(self, count: int, *, queue_manager: str = "", host: str = "") -> None:
         for _ in range(count):
@@ -67,6 +70,18 @@ def test_acks_by_peer() -> None:
         {"peer": GUID, "waiting": 3},
         {"peer": "sender01", "waiting": 1},
     ]
+
+
+def test_forwards() -> None:  # SR-15
+    one, two = FakePump(), FakePump()
+    other = "http://far03/MSMQ/q"
+    for pump, ordinal, url in ((one, 1, other), (one, 2, FAR), (two, 3, FAR)):
+        pump.shard.forwards.add(waiting(letter(url=url), ordinal))
+    size = len(waiting().onward.packet)
+    first, second = overview.forwards(pumps(one, two), {other.lower()})
+    assert first == {"url": FAR, "waiting": 2, "bytes": 2 * size, "failing": False}
+    assert (second["url"], second["waiting"], second["failing"]) == (other, 1, True)
+    assert overview.forwards(pumps(FakePump()), ()) == []
 
 
 def test_streams_are_told_up_to_a_number() -> None:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from bridge.adapters import outgoing
 from bridge.adapters import postman as module
 from bridge.adapters.intake import ShardPump
 from bridge.adapters.postman import Postman
@@ -312,9 +313,7 @@ def test_nobody_listens() -> None:
         world.take(world.entry(1))
         await world.telemetry.until(lambda: world.refused("receipt-no-answer") >= 3)
         assert world.owner.forgotten == []
-        world.receiver._server = await asyncio.start_server(
-            world.receiver._serve, "127.0.0.1", world.receiver.port
-        )
+        await world.receiver.listen()
         await world.owner.until(lambda: world.owner.forgotten == [1])
 
     play(scene)
@@ -537,8 +536,8 @@ def test_a_url_that_nobody_serves_makes_room(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_an_idle_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:  # SR-78
-    assert module.CLEANUP_S == 300.0
-    monkeypatch.setattr(module, "CLEANUP_S", 0.0)
+    assert outgoing.CLEANUP_S == 300.0
+    monkeypatch.setattr(outgoing, "CLEANUP_S", 0.0)
 
     async def scene(world: World) -> None:
         for ordinal in (1, 2):
@@ -555,7 +554,7 @@ def test_one_that_comes_in_the_very_moment_is_not_lost(
     monkeypatch: pytest.MonkeyPatch, turns: int
 ) -> None:
     """The time of an idle host is over, and before its task hears of it there is work again."""
-    monkeypatch.setattr(module, "CLEANUP_S", 0.0)
+    monkeypatch.setattr(outgoing, "CLEANUP_S", 0.0)
 
     async def scene(world: World) -> None:
         loop = asyncio.get_running_loop()
@@ -599,7 +598,7 @@ def test_stop_while_it_waits_to_try_again() -> None:
         world.take(world.entry(1))
         await world.receiver.wait(1)
         await world.receiver.until(lambda: world.receiver.open == 0)
-        tasks = [route.task for route in world.postman._routes.values() if route.task]
+        tasks = [route.task for route in world.postman._routes.values()]
         world.postman.stop()
         async with asyncio.timeout(SOON):
             await asyncio.gather(*tasks, return_exceptions=True)

@@ -232,3 +232,44 @@ def test_a_slow_name_service(monkeypatch: pytest.MonkeyPatch) -> None:
             await ReceiptTargets(["*"]).find("http://elsewhere/o", PEER)
 
     asyncio.run(run())
+
+
+# -- URLs of the operator's own -------------------------------------------------------------
+
+
+def reach(url: str, **more: Any) -> Target:
+    peers, redirects = more.get("peers"), more.get("redirects", ())
+    return asyncio.run(ReceiptTargets((), peers, Redirects(redirects)).reach(url))
+
+
+@pytest.mark.parametrize(
+    ("url", "address", "port", "tls_name"),
+    [
+        ("http://Elsewhere/q", "elsewhere", 80, ""),  # looked up when it is connected
+        ("http://169.254.169.254:81/q", "169.254.169.254", 81, ""),
+        ("https://[fd00::7]/q", "fd00::7", 443, "fd00::7"),
+        ("https://nowhere:8443/q", "nowhere", 8443, "nowhere"),
+    ],
+)
+def test_the_operator_s_own_may_lead_anywhere(
+    url: str, address: str, port: int, tls_name: str
+) -> None:  # SR-15
+    target = reach(url)
+    assert (target.address, target.port, target.tls_name) == (address, port, tls_name)
+    assert target.endpoint.target == "/q"
+
+
+def test_the_operator_s_own_obey_what_else_he_says() -> None:  # SR-18, peers
+    peers = {"far": Address("local", 81)}
+    assert (
+        reach("http://far/q", peers=peers).address,
+        reach("http://far/q", peers=peers).port,
+    ) == (
+        "127.0.0.1",
+        81,
+    )
+    target = reach("http://far/q", redirects=[("http://far/*", "https://six:8443/x")])
+    assert (target.address, target.port, target.tls_name) == ("fd00::7", 8443, "six")
+    assert target.endpoint.authority == "far"
+    with pytest.raises(WireError):
+        reach("ftp://far/q")

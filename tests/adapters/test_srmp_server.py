@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+import msgspec
 import pytest
 
 from bridge.adapters.intake import Intake, ShardPump
@@ -16,12 +17,13 @@ from bridge.core.access import AccessList
 from bridge.core.admission import Policy
 from bridge.core.catalogue import Queue
 from bridge.core.mapping_headers import HeaderRules
-from bridge.core.ports import Unit
+from bridge.core.ports import Forward, Unit
 from bridge.core.redirection import Redirects
 from bridge.core.shard import Shard
 from bridge.model.classes import MessageClass
+from bridge.model.message import Onward
 from bridge.model.verdict import Cursor, Outcome, Verdict
-from tests.core.messages import catalogue, queue, receipts
+from tests.core.messages import LOCAL, catalogue, queue, receipts
 from tests.vectors.srmp import REQUESTS
 from tests.wire.srmp.build import MSMQ, PATH, PROPERTIES, QM, STREAM, TO, good, soap
 
@@ -142,6 +144,7 @@ def kind(number: int) -> str:
     [
         (Verdict(Outcome.ACCEPTED), 200),
         (Verdict(Outcome.ACCEPTED, 0, "", Cursor(1, 1)), 200),
+        (Verdict(Outcome.FORWARDED, 0, "waits-for-the-next-hop"), 200),  # SR-15
         (Verdict(Outcome.DUPLICATE, 0, "id-seen"), 200),  # SR-8
         (Verdict(Outcome.OUT_OF_ORDER, 0, "stream-order"), 200),
         (Verdict(Outcome.EXPIRED, MessageClass.NACK_REACH_QUEUE_TIMEOUT), 200),  # SR-61
@@ -387,12 +390,82 @@ TABLE = [
         (to("http://nat:81/msmq/ext/a", STREAM, MSMQ), 200),  # SR-14
         (to("http://nat/msmq/ext/a", MSMQ), 400),  # SR-17 looks at where it goes
         (to("http://nat/msmq/private$/q", MSMQ), 200),  # SR-13: hosts of From are ours
-        (to("http://nat/msmq/away", MSMQ), 400),  # we forward nothing
+        (to("http://nat/msmq/away", MSMQ), 200),  # SR-15: it goes on
+        (to("http://stranger/msmq/private$/q", MSMQ), 400),  # SR-13: but only so
         (to("http://other/msmq/ext/a", STREAM, MSMQ), 400),
     ],
 )
 def test_redirects(data: bytes, status: int) -> None:
     assert statuses(data, make=lambda: World(redirects=TABLE))[0] == [status]
+
+
+AWAY = "http://nat/msmq/away"
+THERE = "http://stranger/msmq/private$/q"
+
+
+def forwarded(world: World) -> list[Forward]:
+    """What waits in Kafka."""
+    rows = [value for key, value in world.log.state.items() if key.startswith("forward/")]
+    return [msgspec.msgpack.decode(row, type=Forward) for row in rows]
+
+
+def test_for_another_host() -> None:  # SR-15: stored, and nothing of ours is done with it
+    data = to(AWAY, STREAM, MSMQ)
+    _, world = statuses(data, to(AWAY, MSMQ), make=lambda: World(redirects=TABLE))
+    first, second = forwarded(world)
+    assert first.onward == Onward(
+        url=THERE,
+        content_type="text/xml",
+        packet=to(THERE, STREAM, MSMQ),
+        was=AWAY.encode(),
+        via=(f"1.1 {LOCAL}",),
+    )
+    assert second.onward.packet == to(THERE, MSMQ)
+    assert world.log.records == world.log.rejects == []
+    assert len(world.pump.shard.posted) == 0
+    assert world.log.seen == {}
+
+
+@pytest.mark.parametrize(
+    "receipt",
+    [
+        "<deliveryReceipt><receivedAt>20070719T032454</receivedAt><id>x</id></deliveryReceipt>",
+        f"<streamReceipt><streamId>uid:{QM}\\7</streamId><lastOrdinal>1</lastOrdinal></streamReceipt>",
+        "",
+    ],
+)
+def test_routing_comes_before_the_type(receipt: str) -> None:  # SR-1; MC-MQSRM 3.1.5.1.3
+    kinds = (MSMQ, kind(2), kind(255), kind(9))
+    requests = [to(AWAY, receipt, one) for one in kinds]
+    found, world = statuses(*requests, make=lambda: World(redirects=TABLE))
+    assert found == [200] * 4
+    assert len(forwarded(world)) == 4
+
+
+def test_a_malformed_one_is_not_stored() -> None:  # SR-5
+    found, world = statuses(to(AWAY)[:-1], make=lambda: World(redirects=TABLE))
+    assert (found, forwarded(world)) == ([400], [])
+
+
+def test_one_that_we_have_handed_on_before() -> None:
+    async def scene(world: World) -> None:
+        head = b"POST / HTTP/1.1\r\nHost: x\r\nVia: 1.1 a, 1.1 %s\r\n\r\n"
+        assert await world.post(to(AWAY), head=head % str(LOCAL).encode()) == 400
+        assert await world.post(to(AWAY), head=head % b"b") == 200
+        (forward,) = forwarded(world)
+        assert forward.onward.via == ("1.1 a", "1.1 b", f"1.1 {LOCAL}")
+        assert len(world.log.rejects) == 1
+
+    play(scene, lambda: World(redirects=TABLE))
+
+
+def test_too_much_waits() -> None:  # SR-6: 500, and the sender keeps it
+    data = to(AWAY)
+    kilobytes = (2 * (len(data) + 1100)) // 1024 + 1
+    found, world = statuses(*[data] * 4, make=lambda: World(redirects=TABLE, quota_kb=kilobytes))
+    assert found[0] == 200
+    assert found[-1] == 500
+    assert len(forwarded(world)) == found.count(200)
 
 
 def test_the_key_of_a_redirected_stream_is_what_was_written() -> None:  # srmp.md 3.5

@@ -53,6 +53,7 @@ class World:
             self.telemetry,
         )
         self.pump.on_acks, self.pump.on_due = self.service.postman.take, self.service.postman.due
+        self.pump.on_forwards = self.service.forwarder.take
 
     async def post(self, address: str, data: bytes, **more: Any) -> int:
         to = Address.parse(address)
@@ -201,9 +202,40 @@ def test_redirects() -> None:  # SR-13, SR-14
     play(scene, config(srmp={"redirect_in": table}))
 
 
-def test_a_redirect_to_another_host_is_refused() -> None:  # SR-15: we are no router
-    table = (redirect("http://nat/a", TO), redirect("http://nat/b", "http://far/msmq/q"))
-    with pytest.raises(ConfigError, match="'far'") as caught:
+def test_a_redirect_to_another_host_is_forwarded() -> None:  # SR-15
+    async def run() -> None:
+        receiver = Receiver()
+        await receiver.start()
+        table = (redirect("http://nat/in/*", TO), redirect("http://nat/b", "http://far/msmq/q"))
+        out = (redirect("http://far/*", receiver.url("/")),)
+        world = World(config(srmp={"redirect_in": table, "redirect_out": out}))
+        await world.pump.open()
+        task = asyncio.create_task(world.pump.run())
+        try:
+            ready = await world.service.start()
+            text = soap(PATH.replace(TO, "http://NAT/B") + PROPERTIES + SERVICES + STREAM + MSMQ)
+            assert await world.post(ready["srmp"], text) == 200
+            (request,) = await receiver.wait(1)
+            assert request.body == text.replace(b"http://NAT/B", b"http://far/msmq/q")
+            assert (request.first.split()[1], request.headers["Host"]) == ("/msmq/q", "far")
+            await asyncio.wait_for(world.pump.drain(), SOON)
+            assert len(receiver.got) == 1  # no receipt of ours: that is for the next hop
+        finally:
+            world.service.stop_listening()
+            await world.service.stop()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await receiver.stop()
+        assert world.log.records == []
+        assert not [key for key in world.log.state if not key.startswith(("unit", "forward/"))]
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("target", ["http://a..b/q", "http://far:99999/q", "http://f\u00e4r/q"])
+def test_a_redirect_to_nowhere_is_refused(target: str) -> None:  # it would wait for ever
+    table = (redirect("http://nat/a", TO), redirect("http://nat/b", target))
+    with pytest.raises(ConfigError, match="nothing can be sent to") as caught:
         World(config(srmp={"redirect_in": table}))
     assert caught.value.where == "srmp.redirect_in[1]"
 

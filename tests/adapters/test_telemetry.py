@@ -32,6 +32,9 @@ def test_everything_that_is_counted() -> None:
     telemetry.transaction("committed", messages=4, seconds=0.02)
     telemetry.bytes_received(1000)
     telemetry.refusal("malformed")
+    telemetry.forward("taken")
+    telemetry.waiting_forwards.set(4)
+    telemetry.waiting_forward_bytes.set(5000)
     telemetry.streams.set(7)
     telemetry.pending_messages.set(2)
     telemetry.kafka_up.set(1)
@@ -48,6 +51,9 @@ def test_everything_that_is_counted() -> None:
         ("msmq_bridge_transactions_total", "committed"): 1,
         ("msmq_bridge_bytes_received_total",): 1000,
         ("msmq_bridge_refusals_total", "malformed"): 1,
+        ("msmq_bridge_forwards_total", "taken"): 1,
+        ("msmq_bridge_waiting_forwards",): 4,
+        ("msmq_bridge_waiting_forward_bytes",): 5000,
         ("msmq_bridge_streams",): 7,
         ("msmq_bridge_pending_messages",): 2,
         ("msmq_bridge_kafka_up",): 1,

@@ -1,6 +1,6 @@
 """`make profile`: where the time goes in the bridge under 64 transactional sessions.
 
-python -m tests.bench.profiling [--sessions 64] [--seconds 10] [--set KEY=VALUE]
+python -m tests.bench.profiling [--sessions 64] [--seconds 10] [--rate N] [--set KEY=VALUE]
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ SHOWN = 25
 
 
 def measure(
-    bridge: Subject, out: Path, sessions: int, seconds: float
+    bridge: Subject, out: Path, sessions: int, seconds: float, rate: int
 ) -> tuple[dict[str, Any], dict[str, float], dict[str, float]]:
     """What the sampler saw, what the sender says, CPU seconds by thread."""
     warm = Sender(bridge.address, **WARM_UP)
     warm.go()
     warm.close()
     bridge.settle()
-    count = max(1, round(seconds * EXPECTED / sessions / HALF_WINDOW)) * HALF_WINDOW
-    sender = Sender(bridge.address, sessions=sessions, count=count)
+    count = max(1, round(seconds * (rate or EXPECTED) / sessions / HALF_WINDOW)) * HALF_WINDOW
+    pace = {"rate": rate} if rate else {}
+    sender = Sender(bridge.address, sessions=sessions, count=count, **pace)
     before = _threads(bridge.pid)
     bridge.signal(signal.SIGUSR2)
     told = sender.go()
@@ -110,6 +111,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--sessions", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--rate", type=int, default=0, help="a second, one by one; 0: a flood")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parser.parse_args()
     with (
@@ -122,7 +124,7 @@ def main() -> None:
         out = Path(name) / "samples.json"
         try:
             bridge.start(launcher(out))
-            seen, told, spent = measure(bridge, out, given.sessions, given.seconds)
+            seen, told, spent = measure(bridge, out, given.sessions, given.seconds, given.rate)
         finally:
             bridge.stop()
     show(analyse(seen), told, spent)

@@ -47,9 +47,9 @@ def messages(queue: str, kind: str, size: int, each: int) -> Iterator[Message]:
             continue
         block = make_block(queue, kind, each, size, uuid.uuid4().bytes_le, int(now))
         read = PacketReader().feed_open(bytes(block.data), "127.0.0.1", int(now * 1000))
-        for message in read:
-            assert isinstance(message, Message)
-            yield message
+        for run in read:
+            assert isinstance(run, list)
+            yield from run
 
 
 def _posted(queue: str, kind: str, size: int, each: int, now: float) -> Iterator[Message]:

@@ -18,7 +18,7 @@ ADMIT = [("/x/bridge/core/shard.py", "Shard.admit")]
         ([("/x/bridge/wire/binary/fast.py", "read_message")], "parse"),
         ([("/x/bridge/protocol/binary/session.py", "Session.handle")], "session"),
         ([("/usr/lib/python3.11/enum.py", "x"), ("/x/bridge/core/mapper.py", "record")], "map"),
-        ([("/x/bridge/core/mapping.py", "add_own"), *ADMIT], "map"),
+        ([("/x/bridge/core/mapping.py", "OwnHeaders.add"), *ADMIT], "map"),
         ([("/x/bridge/core/audit.py", "entry_of"), *ADMIT], "audit"),
         (ADMIT, "admit"),
         ([("/x/bridge/adapters/kafka/sink.py", "KafkaShardSink._produce")], "produce"),

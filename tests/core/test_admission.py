@@ -27,6 +27,7 @@ from bridge.core.admission import (
     UNKNOWN_TYPE,
     Policy,
     Refusal,
+    deadline_of,
     expiry,
     foreign,
     is_identified,
@@ -241,6 +242,7 @@ def test_the_earlier_of_both_times_counts(
     ends += [expires] if expires else []
     late = bool(ends) and NOW - skew > min(ends)
     assert is_past(message, Policy(clock_skew_s=skew)) is late
+    assert deadline_of(message) == min(ends, default=None)
 
 
 def test_what_a_message_weighs() -> None:  # rows 12 and 13: all that it brings, once

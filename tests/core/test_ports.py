@@ -3,6 +3,7 @@
 import pytest
 
 from bridge.core.ports import Record, Snapshot, Unit
+from tests.core.letters import waiting
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,12 @@ def test_units_do_not_share_what_they_hold() -> None:
     first.records.append(Record(topic="t", value=b""))
     first.state["key"] = b"value"
     assert not second
+
+
+def test_a_forward_weighs_more_than_its_bytes() -> None:  # SR-15: what waits is bounded
+    forward = waiting()
+    assert forward.size == len(forward.onward.packet) + len(forward.onward.was) + 1024
+    assert len(forward.encode()) < forward.size
 
 
 def test_a_record_leaves_key_partition_and_time_open() -> None:

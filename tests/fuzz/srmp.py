@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from msgspec.structs import replace
+
 from bridge.model.errors import WireError
 from bridge.wire.srmp.convert import envelope_from_message, message_from_request
-from bridge.wire.srmp.head import parse_content_type, read_head, split_url
+from bridge.wire.srmp.head import (
+    pack_head,
+    parse_content_type,
+    read_head,
+    request_headers,
+    split_url,
+)
 from bridge.wire.srmp.kinds import kind_of
 from bridge.wire.srmp.mime import pack_parts, read_parts
+from bridge.wire.srmp.readdress import envelope_before, readdress
 from bridge.wire.srmp.reader import read_envelope, soap_texts
-from bridge.wire.srmp.request import pack_request, read_request, read_whole_request
+from bridge.wire.srmp.request import SrmpRequest, pack_request, read_request, read_whole_request
 from bridge.wire.srmp.signature import DS, check_digests
 from bridge.wire.srmp.writer import write_envelope
 from tests.vectors.srmp import REQUESTS, V3_COMMITMENT, V3_DELIVERY, V4_RECEIPT_1, V5_ENVELOPE
@@ -43,7 +52,18 @@ def srmp_request(data: bytes) -> None:
             assert request.soap in data
             message = message_from_request(request, arrived_ms=5)
             assert 0 <= message.time_to_reach_queue <= 0xFFFFFFFF
+            _goes_on(content_type, data, request)
             envelope_from_message(message)
+
+
+def _goes_on(content_type: str, data: bytes, request: SrmpRequest) -> None:
+    """For another host: the same but for `<to>`. SR-15"""
+    onward = readdress(content_type, data, "http://far/q?a&b", data)
+    again = read_request(onward.content_type, onward.packet)
+    assert again.envelope == replace(request.envelope, to="http://far/q?a&b")
+    assert (again.body, again.extension) == (request.body, request.extension)
+    assert envelope_before(onward) == request.soap
+    pack_head("/", request_headers("far", onward.content_type, 0, onward.via))
 
 
 def srmp_parts(data: bytes) -> None:

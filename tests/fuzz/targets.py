@@ -59,7 +59,7 @@ def packets(data: bytes) -> None:
     reader, short = PacketReader(), list[Message | None]()
     with suppress(WireError):
         for item in reader.feed_open(data, "peer", 5):
-            short.append(item if isinstance(item, Message) else _message(item))
+            short += item if isinstance(item, list) else [_message(item)]
     assert short == found
 
 

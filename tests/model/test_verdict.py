@@ -25,6 +25,7 @@ def test_verdicts_are_values() -> None:
 def test_outcomes_read_as_words() -> None:
     assert [str(outcome) for outcome in Outcome] == [
         "accepted",
+        "forwarded",
         "duplicate",
         "out_of_order",
         "expired",

@@ -73,7 +73,14 @@ def own_configs(own: OwnTopics) -> dict[str, dict[str, str]]:
     large = {"max.message.bytes": str(MAX_MESSAGE_BYTES)}
     month = {"cleanup.policy": "delete", "retention.ms": str(30 * 24 * _HOUR_MS)}
     return {
-        own.state: {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.1"} | large,
+        own.state: {
+            "cleanup.policy": "compact",
+            "min.cleanable.dirty.ratio": "0.1",
+            # Only closed segments are compacted, and a start reads all the rest: messages for
+            # other hosts are large, and gone from here a moment later.
+            "segment.bytes": str(64 << 20),
+        }
+        | large,
         own.seen: {
             "cleanup.policy": "compact,delete",
             "retention.ms": str(2 * _HOUR_MS),  # ids count for half an hour

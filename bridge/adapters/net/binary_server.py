@@ -9,7 +9,7 @@ from typing import Final
 
 from bridge.adapters.courier import Courier
 from bridge.adapters.intake import Intake
-from bridge.adapters.net.connection import Connection
+from bridge.adapters.net.connection import REST_S, Connection
 from bridge.adapters.net.files import most_connections
 from bridge.adapters.net.listening import listen
 from bridge.adapters.telemetry import Telemetry
@@ -45,6 +45,7 @@ class BinaryServer:
         self._holders: dict[Connection, int] = {}  # of large unfinished packets, in this order
         self._held = 0
         self._senders: dict[Guid, dict[Connection, str]] = {}  # open sessions and their addresses
+        self._resting: list[Connection] = []
         self.courier: Courier | None = None
         self._server: asyncio.Server | None = None
 
@@ -144,6 +145,17 @@ class BinaryServer:
             del self._holders[connection]
         if self._held > HELD and more > 0:
             next(iter(self._holders)).hang_up("unfinished")
+
+    def rests(self, connection: Connection) -> None:
+        """One timer for all of them."""
+        if not self._resting:
+            asyncio.get_running_loop().call_later(REST_S, self._end_rest)
+        self._resting.append(connection)
+
+    def _end_rest(self) -> None:
+        resting, self._resting = self._resting, []
+        for connection in resting:
+            connection.go_on()
 
     def lost(self, connection: Connection) -> None:
         self.connections.discard(connection)

@@ -6,13 +6,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import Final, Protocol, assert_never, cast
 
 from bridge.adapters.intake import Intake
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import Address
 from bridge.model.verdict import Verdict
-from bridge.protocol.binary.session import Session, SessionState
+from bridge.protocol.binary.session import Session
 from bridge.protocol.commands import (
     Accept,
     Close,
@@ -36,6 +37,8 @@ from bridge.wire.binary.packet import UserMessage
 
 _log = logging.getLogger(__name__)
 LARGE: Final = 64 * 1024  # what the end of every read may leave
+FEW: Final = 8  # messages of a read
+REST_S: Final = 0.01  # well below the time of a commit
 LINGER_S: Final = 5.0  # for a peer to read our last words
 
 
@@ -47,6 +50,7 @@ class Owner(Protocol):
     def heard(self, connection: Connection) -> None: ...
     def delivered(self, connection: Connection, tokens: Sequence[int]) -> None: ...
     def holds(self, connection: Connection, more: int) -> None: ...
+    def rests(self, connection: Connection) -> None: ...
     def lost(self, connection: Connection) -> None: ...
 
 
@@ -71,9 +75,12 @@ class Connection(asyncio.BufferedProtocol):
         self._owner = owner
         self.dialed = dialed  # where we connected to; None if the peer did
         self._timer: asyncio.TimerHandle | None = None
-        self._wakeup: float | None = None
+        self._wakeup = inf  # when it runs out
         self._peer_is_slow = False
         self._was_heard = False  # it has sent a message
+        self._brought = 0  # messages that the last read had
+        self._read_at = 0.0
+        self._is_resting = False
         self._held = 0  # bytes of a large packet whose end has not come
         self.session: Session
 
@@ -97,7 +104,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._telemetry.bytes_received(nbytes)
+        self._brought = 0
         self._apply(BytesReceived(bytes(_BUFFER[:nbytes])))
+        if 0 < self._brought < FEW:
+            self._maybe_rest()
         held = self.session.unfinished
         if held > LARGE or self._held:
             self._hold(held)
@@ -144,8 +154,21 @@ class Connection(asyncio.BufferedProtocol):
         if more:
             self._owner.holds(self, more)
 
+    def _maybe_rest(self) -> None:
+        """Who sends few at a time, but again and again, is read a little later: each read costs as
+        much as many messages do, and until the commit under way is done nobody misses them."""
+        before, self._read_at = self._read_at, self._loop.time()
+        if self._read_at - before < REST_S:
+            self._is_resting = True
+            self._throttle()
+            self._owner.rests(self)
+
+    def go_on(self) -> None:
+        self._is_resting = False
+        self._throttle()
+
     def _throttle(self) -> None:
-        if self._peer_is_slow or self._intake.jammed:
+        if self._peer_is_slow or self._is_resting or self._intake.jammed:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
@@ -175,6 +198,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _submit(self, command: Accept) -> None:
         batch = command.batch
+        self._brought = len(command.messages)
         if not self._was_heard:
             self._was_heard = True
             self._owner.heard(self)
@@ -196,18 +220,22 @@ class Connection(asyncio.BufferedProtocol):
             self._loop.call_later(LINGER_S, self._transport.abort)
 
     def _arm_timer(self) -> None:
+        """One that runs out too early stays: most are put off with every message."""
         due = self.session.next_wakeup()
-        if due == self._wakeup and self._timer is not None:
+        if due is None or due >= self._wakeup:
             return
         if self._timer is not None:
             self._timer.cancel()
         self._wakeup = due
-        self._timer = None if due is None else self._loop.call_at(due, self._on_timer)
+        self._timer = self._loop.call_at(due, self._on_timer)
 
     def _on_timer(self) -> None:
-        self._timer = None
-        if self.session.state is not SessionState.CLOSED:
+        self._timer, self._wakeup = None, inf
+        due = self.session.next_wakeup()
+        if due is not None and due <= self._loop.time():
             self._apply(Tick())
+        else:
+            self._arm_timer()
 
 
 _PEACEFUL: Final = frozenset(("peer-closed", "idle", "shutdown"))

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from enum import Enum, auto
+from enum import Enum, IntEnum, auto
+from itertools import groupby, takewhile
 from typing import Final, assert_never, cast
 
 import msgspec
@@ -20,7 +21,7 @@ import msgspec
 from bridge.model.errors import ProtocolError
 from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import Message
-from bridge.model.verdict import Cursor, Outcome, Verdict
+from bridge.model.verdict import ACCEPTED, Cursor, Outcome, Verdict
 from bridge.protocol.binary.acks import MAX_FLAGS, ReceiveWindow, SendWindow
 from bridge.protocol.binary.handshake import (
     AcceptorHandshake,
@@ -68,7 +69,7 @@ class SessionState(Enum):
     CLOSED = auto()
 
 
-class Timer(Enum):
+class Timer(IntEnum):  # of int: quick to hash
     INIT = auto()
     CLEANUP = auto()
     ACK_SEND = auto()
@@ -87,11 +88,17 @@ class SessionSettings(msgspec.Struct, frozen=True, kw_only=True):
 class _Batch:
     """What one read brought, in order; an int (its delivery mode) needs no verdict."""
 
-    __slots__ = ("entries", "number", "verdicts")
+    __slots__ = ("entries", "messages", "number", "recoverable", "verdicts")
 
-    def __init__(self, number: int, entries: Sequence[Message | int]) -> None:
+    def __init__(self, number: int, entries: Sequence[Message | int], recoverable: int) -> None:
         self.number, self.entries = number, entries
+        self.recoverable = recoverable  # so many of them
+        self.messages = [entry for entry in entries if type(entry) is Message]
         self.verdicts: Sequence[Verdict] | None = None
+
+
+def _delivery(entry: Message | int) -> int:
+    return entry.delivery if type(entry) is Message else cast(int, entry)
 
 
 class Session:
@@ -125,15 +132,16 @@ class Session:
         self._arrived: list[Message | int] = []
         self._batches: deque[_Batch] = deque()
         self._batch_number = 0
+        self._handed_over = 0  # recoverable ones
         self._outgoing: deque[tuple[UserMessage, int]] = deque()
         self._window = self._told_window = settings.window  # what the peer may have under way
         self._peer_window = settings.window
         self._ack_started = 0.0  # of the running ack timer
         self._ack_delay = 0.0
         self._ack_overdue = False  # the timer ran out before there was a verdict to tell
-        self._filled = False  # half a window was acked just now
-        self._filled_at = -BUSY_S  # and before
-        self._busy_until = 0.0
+        self._since = now.mono  # when the second began in which we count
+        self._decided_before = 0  # until then
+        self._was_busy = False
         self._active = False  # a user message since the cleanup timer last looked
         self._heard = False  # any packet since the ack wait timer last looked
         self._commands: list[Command] = []
@@ -223,18 +231,18 @@ class Session:
     def _on_bytes(self, data: bytes, now: Instant) -> None:
         self._heard = True  # QB-1
         is_open = self.state is SessionState.OPEN
-        arrived, received = self._arrived, self.received
-        packets: Iterable[Packet | Message] = (
+        received = self.received
+        packets: Iterable[Packet | list[Message]] = (
             self._packets.feed_open(data, self.peer, int(now.unix * 1000))
             if is_open
             else self._packets.feed(data)
         )
         try:
             for packet in packets:
-                if type(packet) is Message:
-                    received.received += 1
-                    received.recoverable_received += packet.delivery
-                    arrived.append(packet)
+                if type(packet) is list:
+                    received.received += len(packet)
+                    received.recoverable_received += sum([m.delivery for m in packet])
+                    self._arrived += packet
                 elif type(packet) is UserMessage and self.state is SessionState.OPEN:
                     self._on_user_message(packet, now)
                 else:
@@ -294,12 +302,13 @@ class Session:
         entries, self._arrived = self._arrived, []
         self._active = True
         self._batch_number += 1
-        batch = _Batch(self._batch_number, entries)
+        fresh = self.received.recoverable_received - self._handed_over
+        self._handed_over = self.received.recoverable_received
+        batch = _Batch(self._batch_number, entries, fresh)
         self._batches.append(batch)
-        self._arm_ack_timer(entries, now)
-        messages = [entry for entry in entries if type(entry) is Message]
-        if messages:
-            self._commands.append(Accept(batch.number, messages))
+        self._arm_ack_timer(fresh, now)
+        if batch.messages:
+            self._commands.append(Accept(batch.number, batch.messages))
         else:
             self._on_decided(Decided(batch.number, ()), now)
 
@@ -324,62 +333,78 @@ class Session:
     # -- verdicts and what follows from them ------------------------------------------------
 
     def _on_decided(self, event: Decided, now: Instant) -> None:
+        is_busy = self._is_busy(now.mono)
         for batch in self._batches:
             if batch.number == event.batch:
                 batch.verdicts = event.verdicts
         while self._batches and self._batches[0].verdicts is not None:
             self._settle(self._batches.popleft(), now)
-        if self._filled:
-            if 0 < now.mono - self._filled_at < BUSY_S:
-                self._busy_until = now.mono + BUSY_S
-            self._filled_at, self._filled = now.mono, False
         if self.received.unacked and (
-            self._ack_overdue
-            or self.received.unacked >= self._ack_threshold
-            or now.mono < self._busy_until
+            self._ack_overdue or self.received.unacked >= self._ack_threshold or is_busy
         ):
             self._send_session_ack(now)
 
+    def _is_busy(self, now: float) -> bool:
+        """It had half a window of verdicts in this second, or in the one before."""
+        decided = self.received.decided
+        if not now - self._since < BUSY_S:
+            passed = now - self._since < 2 * BUSY_S
+            self._was_busy = passed and decided - self._decided_before >= self._ack_threshold
+            self._since, self._decided_before = now, decided
+        return self._was_busy or decided - self._decided_before >= self._ack_threshold
+
     def _settle(self, batch: _Batch, now: Instant) -> None:
-        """Walk the batch as if its messages had come one by one. QB-42, QB-45, QB-85"""
-        received, threshold = self.received, self._ack_threshold
-        verdicts = iter(batch.verdicts or ())
+        """As if its messages had come one by one. QB-42, QB-45, QB-85"""
+        entries, busy = batch.entries, None
         streams: dict[tuple[Guid, str], tuple[Message, Cursor]] = {}
-        for entry in batch.entries:
-            if type(entry) is Message:
-                recoverable = entry.delivery
-                verdict = next(verdicts)
-                if verdict.outcome is Outcome.BUSY:  # QB-67: unacknowledged, the peer keeps it
-                    raise ProtocolError("quota", verdict.reason)
-                if (cursor := verdict.cursor) is not None:
-                    streams[entry.source, entry.destination] = entry, cursor
-            else:
-                assert isinstance(entry, int)
-                recoverable = entry
-            if recoverable:
-                if received.recoverable_decided - received.recoverable_acked >= MAX_FLAGS:
-                    self._send_session_ack(now)  # one more would not fit into the flags (QB-42)
-                received.recoverable_decided += 1
-            received.decided += 1
-            if received.decided - received.acked >= threshold:
-                self._send_session_ack(now)
-                self._filled = True
-                threshold = self._ack_threshold
+        for message, verdict in zip(batch.messages, batch.verdicts or (), strict=True):
+            if verdict is ACCEPTED:
+                continue
+            if verdict.outcome is Outcome.BUSY:  # QB-67: unacknowledged, the peer keeps it
+                busy = verdict
+                entries = list(takewhile(lambda entry: entry is not message, entries))  # noqa: B023 - used at once
+                break
+            if (cursor := verdict.cursor) is not None:
+                streams[message.source, message.destination] = message, cursor
+        if batch.recoverable in (0, len(batch.entries)):  # all of one kind
+            self._count_decided(batch.recoverable, len(entries), now)
+        else:
+            for recoverable, run in groupby(entries, _delivery):
+                self._count_decided(recoverable, len(list(run)), now)
+        if busy is not None:
+            raise ProtocolError("quota", busy.reason)
         for message, cursor in streams.values():
             self._order_acks.schedule(message, cursor, now.mono)
+
+    def _count_decided(self, recoverable: int, count: int, now: Instant) -> None:
+        """An ack leaves when half a window is full, or one more would not fit into its flags."""
+        received = self.received
+        while count:
+            threshold = self._ack_threshold  # an ack that says another window changes it
+            step = min(count, max(1, threshold - received.unacked))
+            if recoverable:
+                stored = received.recoverable_decided - received.recoverable_acked
+                if stored >= MAX_FLAGS:
+                    self._send_session_ack(now)
+                    continue
+                step = min(step, MAX_FLAGS - stored)
+                received.recoverable_decided += step
+            received.decided += step
+            count -= step
+            if received.unacked >= threshold:
+                self._send_session_ack(now)
 
     @property
     def _ack_threshold(self) -> int:
         """Half a window, so that the peer never stalls at a full one. QB-45"""
         return max(1, min(self._told_window, self._peer_window) // 2)
 
-    def _arm_ack_timer(self, entries: Sequence[Message | int], now: Instant) -> None:
+    def _arm_ack_timer(self, fresh: int, now: Instant) -> None:
         """QB-41; QB-42: the first recoverable since the last ack shortens the wait."""
         assert self._terms is not None
         if not self._timers.running(Timer.ACK_SEND):
             self._start_ack_timer(self._terms.ack_timeout / 2, now)
         received = self.received
-        fresh = sum([e.delivery if type(e) is Message else cast(int, e) for e in entries])
         if fresh and received.recoverable_received - fresh == received.recoverable_acked:
             self._start_ack_timer(self._terms.recoverable_ack_delay, now)
 

@@ -12,7 +12,7 @@ from struct import Struct
 from typing import Final
 
 from bridge.model.classes import MessageClass
-from bridge.model.message import Message, Transaction
+from bridge.model.message import NO_KIND, Message, Transaction
 from bridge.wire.binary.base import MAX_PACKET, PRIORITY, SIGNATURE, VERSION
 from bridge.wire.binary.properties import LAYOUT as PROPERTIES
 from bridge.wire.binary.properties import MAX_LABEL
@@ -37,7 +37,7 @@ _ACKS: Final = MessageClass.ORDER_ACK.value  # this class and those above may be
 _CACHE: Final = 4096
 _LONGEST: Final = 1024
 _names: dict[bytes, str] = {}
-_labels: dict[bytes, str] = {}
+labels: dict[bytes, str] = {}
 
 
 def read_message(
@@ -99,7 +99,7 @@ def read_message(
     text = ""
     if length:
         raw = data[label:extension]
-        text = _labels.get(raw) or _label(raw)
+        text = labels.get(raw) or label_of(raw)
     message = Message(
         known_guids.get(source) or guid(source),
         ordinal,
@@ -112,6 +112,7 @@ def read_message(
         text,
         correlation,
         data[extension:body],
+        NO_KIND,
         flags >> 5 & 1,
         priority,
         ttrq,
@@ -138,8 +139,8 @@ def _destination(raw: bytes) -> str:
     return _keep(_names, raw, "DIRECT=" + decode_utf16(raw[:-2]))
 
 
-def _label(raw: bytes) -> str:
-    return _keep(_labels, raw, strip_nul(decode_utf16(raw)))
+def label_of(raw: bytes) -> str:
+    return _keep(labels, raw, strip_nul(decode_utf16(raw)))
 
 
 def _keep(cache: dict[bytes, str], raw: bytes, text: str) -> str:

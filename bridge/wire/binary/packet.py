@@ -37,6 +37,7 @@ from bridge.wire.binary.properties import PropertiesHeader
 from bridge.wire.binary.security import SecurityHeader
 from bridge.wire.binary.session import SessionHeader
 from bridge.wire.binary.soap import SoapHeader
+from bridge.wire.binary.template import Template, common_of
 from bridge.wire.binary.transaction import TransactionHeader
 from bridge.wire.binary.user import (
     DIRECT,
@@ -253,6 +254,8 @@ class PacketReader:
         self._pending = bytearray()
         self._needed = _BASE_SIZE  # bytes before the next packet can be looked at
         self._fault: WireError | None = None
+        self._template: Template | None = None
+        self._last: tuple[object, ...] = ()  # what the last message without it was like
 
     @property
     def unfinished(self) -> int:
@@ -263,11 +266,15 @@ class PacketReader:
         """All packets that `data` completes; to be run to its end."""
         return cast(Iterator[Packet], self._cut(data, None, 0))
 
-    def feed_open(self, data: bytes, peer: str, arrived_ms: int) -> Iterator[Packet | Message]:
-        """The same for an open session: most user messages come as what they carry."""
+    def feed_open(
+        self, data: bytes, peer: str, arrived_ms: int
+    ) -> Iterator[Packet | list[Message]]:
+        """The same for an open session: most user messages come as what they carry, in runs."""
         return self._cut(data, peer, arrived_ms)
 
-    def _cut(self, data: bytes, peer: str | None, arrived_ms: int) -> Iterator[Packet | Message]:
+    def _cut(
+        self, data: bytes, peer: str | None, arrived_ms: int
+    ) -> Iterator[Packet | list[Message]]:
         if self._fault is not None:
             raise self._fault
         if self._pending:
@@ -279,12 +286,12 @@ class PacketReader:
         offset, available, self._needed = 0, len(data), _BASE_SIZE
         try:
             while available - offset >= _BASE_SIZE:
-                if peer is not None and (
-                    found := read_message(data, offset, available, peer, arrived_ms)
-                ):
-                    yield found[0]
-                    offset = found[1]
-                    continue
+                if peer is not None:
+                    run: list[Message] = []
+                    offset = self._read_run(run, data, offset, available, peer, arrived_ms)
+                    if run:
+                        yield run
+                        continue
                 packet, after = self._read(data, offset)
                 if packet is None:  # not all there yet
                     self._needed = after - offset
@@ -296,6 +303,29 @@ class PacketReader:
             self._fault = WireError(fault.field, fault.value, fault.rule)
             raise
         self._pending += data[offset:]
+
+    def _read_run(
+        self,
+        run: list[Message],
+        data: bytes,
+        offset: int,
+        available: int,
+        peer: str,
+        arrived_ms: int,
+    ) -> int:
+        """Add all messages up to the first packet that only the long way can read."""
+        while True:
+            if self._template is not None:
+                offset = self._template.read(data, offset, available, arrived_ms, run)
+            found = read_message(data, offset, available, peer, arrived_ms)
+            if found is None:
+                return offset
+            message, end = found
+            common = common_of(message)  # twice the same: they begin to look alike
+            self._template = Template(message, data, offset) if common == self._last else None
+            self._last = common
+            run.append(message)
+            offset = end
 
     def _read(self, data: bytes, offset: int) -> tuple[Packet | None, int]:
         base = BaseHeader.unpack(data, offset)

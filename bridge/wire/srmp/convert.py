@@ -21,6 +21,7 @@ from bridge.model.message import (
     NO_CORRELATION,
     RECOVERABLE,
     Message,
+    Onward,
     Srmp,
     Transaction,
 )
@@ -54,10 +55,11 @@ def message_from_request(
     transport: str = "http",
     destination: str = "",
     is_here: bool = True,
+    onward: Onward | None = None,
     compound: bytes = b"",
 ) -> Message:
-    """`destination` is where `<to>` was redirected to, `is_here` whether its host is ours;
-    `compound` the whole HTTP request, if somebody wants to keep it."""
+    """`destination` is where `<to>` was redirected to, `is_here` whether its host is ours, `onward`
+    how it goes there if not; `compound` the whole HTTP request, if somebody wants to keep it."""
     envelope = request.envelope
     source, ordinal = envelope.identifier
     sent = _sent(envelope, arrived_ms)
@@ -87,12 +89,12 @@ def message_from_request(
         soap=request.soap.decode(),
         soap_compound=compound,
         expires=0 if envelope.expires_at == NEVER else envelope.expires_at,
-        srmp=_srmp(request, is_here),
+        srmp=_srmp(request, is_here, onward),
         **fields,
     )
 
 
-def _srmp(request: SrmpRequest, is_here: bool) -> Srmp:
+def _srmp(request: SrmpRequest, is_here: bool, onward: Onward | None) -> Srmp:
     envelope = request.envelope
     services = envelope.services or Services()
     stream, block = envelope.stream, envelope.msmq
@@ -113,6 +115,7 @@ def _srmp(request: SrmpRequest, is_here: bool) -> Srmp:
         flaw="" if signature is None else check_digests(signature, request.attachments),
         is_here=is_here,
         is_known=kind_of(envelope) in _FOR_QUEUES,
+        onward=onward,
     )
 
 

@@ -8,6 +8,7 @@ captures, kept compound messages), whose target may be what no server takes (`PO
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
@@ -19,6 +20,8 @@ from bridge.wire.srmp.values import parse_url
 MAX_HEAD: Final = 65_536
 MAX_HEADERS: Final = 100
 MAX_BOUNDARY: Final = 200  # RFC 2046 says 70
+XML: Final = "text/xml"
+MULTIPART: Final = "multipart/related"
 
 Headers: TypeAlias = dict[str, str]  # names as read are in small letters
 
@@ -33,6 +36,7 @@ _BOUNDARY: Final = re.compile(r"[ -~]*[!-~]")
 _HOST: Final = re.compile(
     r"(https?)://(\[[0-9a-f:.]+\]|[^\s:/\\?#\[\]@]+)(?::([0-9]{0,5}))?((?:[/\\?#].*)?)", re.I | re.S
 )
+_VIA: Final = re.compile(rb"^via:((?:[^\n]|\n[ \t])*)", re.I | re.M)
 _PORTS: Final = {"http": 80, "https": 443}
 _SAFE: Final = "/?$;&=+,:@!'()*~-._%"
 
@@ -46,6 +50,10 @@ class ContentType(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def multipart(self) -> bool:
         return bool(self.boundary)
+
+    def __str__(self) -> str:
+        """As Windows writes it, always quoted: a boundary has blanks and a comma."""
+        return f'{self.media}; boundary="{self.boundary}"; type={XML}' if self.boundary else XML
 
 
 class RequestHead(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -75,11 +83,11 @@ def parse_content_type(value: str) -> ContentType:
     if media is None:
         raise WireError("Content-Type", value[:80], _RULE)
     kind, parameters = media[1].lower(), _parameters(value, media.end())
-    if kind == "text/xml":
+    if kind == XML:
         return ContentType(media=kind)
     boundary = parameters.get("boundary", "")
-    if kind != "multipart/related":
-        raise WireError("Content-Type", kind[:80], f"{_RULE}: text/xml or multipart/related")
+    if kind != MULTIPART:
+        raise WireError("Content-Type", kind[:80], f"{_RULE}: {XML} or {MULTIPART}")
     if len(boundary) > MAX_BOUNDARY or _BOUNDARY.fullmatch(boundary) is None:
         raise WireError("boundary", boundary[:80], _RULE)
     return ContentType(media=kind, boundary=boundary)
@@ -141,15 +149,22 @@ def read_head(data: bytes) -> tuple[RequestHead, int]:
     return RequestHead(target=match[1], headers=headers), start
 
 
-def request_headers(host: str, content_type: str, length: int) -> Headers:
-    """What Windows sends, in its order."""
+def request_headers(host: str, content_type: str, length: int, via: Sequence[str] = ()) -> Headers:
+    """What Windows sends, in its order; `via` are those who only hand it on. RFC 9110 7.6.3"""
     return {
         "Host": host,
         "Content-Type": content_type,
         "Content-Length": str(length),
         "SOAPAction": '"MSMQMessage"',
         "Proxy-Accept": "NonInteractiveClient",
-    }
+    } | ({"Via": ", ".join(via)} if via else {})
+
+
+def hops_in(head: bytes) -> tuple[str, ...]:
+    """Who has handed it on, by its Via; characters that no header of ours can hold are left out."""
+    lines = ",".join(line.decode("latin-1") for line in _VIA.findall(head))
+    hops = ("".join(c for c in hop if " " <= c <= "~").strip() for hop in lines.split(","))
+    return tuple(hop for hop in hops if hop)
 
 
 def pack_head(target: str, headers: Headers) -> bytes:

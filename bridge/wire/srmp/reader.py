@@ -29,7 +29,7 @@ from bridge.wire.srmp.envelope import (
     StreamReceipt,
 )
 from bridge.wire.srmp.signature import DS, read_signature
-from bridge.wire.srmp.tree import Element, parse_xml, source_of
+from bridge.wire.srmp.tree import Element, content_of, parse_xml, source_of
 from bridge.wire.srmp.values import (
     U32,
     U64,
@@ -92,6 +92,12 @@ def soap_texts(data: bytes) -> tuple[str, str]:
     """The SOAP header and the SOAP body as their sender wrote them, tags included. SR-9"""
     header, body = _sections(parse_xml(data))
     return source_of(header, data).decode(), source_of(body, data).decode()
+
+
+def place_of_to(data: bytes) -> slice:
+    """Where the text of `<to>` lies, with all that stands around it between the tags."""
+    header, _ = _sections(parse_xml(data))
+    return content_of(_require(_require(header, RP, "path"), RP, "to"), data)
 
 
 def _sections(root: Element) -> tuple[Element, Element]:

@@ -9,6 +9,9 @@ import msgspec
 from bridge.model.errors import WireError
 from bridge.wire.srmp.envelope import Envelope
 from bridge.wire.srmp.head import (
+    MULTIPART,
+    XML,
+    ContentType,
     RequestHead,
     content_length,
     pack_head,
@@ -107,13 +110,13 @@ def pack_body(
     """Content-Type and body of a POST. Without attachments, as in a receipt, a bare envelope."""
     soap = write_envelope(envelope, stream_tag)
     if body is None and extension is None:
-        return "text/xml", soap
+        return XML, soap
     boundary = f"{_BOUNDARY}{number}"
     owner = envelope.identifier[0]
     found = ((f"{BODY}@{owner}", body), (f"{EXTENSION}@{owner}", extension))
     attachments = [(name, content) for name, content in found if content is not None]
-    content_type = f'multipart/related; boundary="{boundary}"; type=text/xml'
-    return content_type, pack_parts(soap, attachments, boundary)
+    content_type = ContentType(media=MULTIPART, boundary=boundary)
+    return str(content_type), pack_parts(soap, attachments, boundary)
 
 
 def pack_request(target: str, host: str, content_type: str, data: bytes) -> bytes:

@@ -132,6 +132,14 @@ class _Builder:
         raise WireError("Envelope", target[:40], "SOAP 1.1 section 3: no processing instruction")
 
 
+def content_of(element: Element, data: bytes) -> slice:
+    """What stands between the tags of an element that has both."""
+    tag = _START_TAG.match(data, element.start)
+    if tag is None or tag[0].endswith(b"/>"):
+        raise WireError(element.tag.rpartition("}")[2][:40], "empty", "SR-5: a text")
+    return slice(tag.end(), element.end)
+
+
 def source_of(element: Element, data: bytes) -> bytes:
     """The element as its sender wrote it, tags included."""
     tag = _START_TAG.match(data, element.start)

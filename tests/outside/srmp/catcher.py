@@ -1,6 +1,8 @@
-"""Where receipts go: an HTTP server of the test's own, that can refuse, vanish and come back."""
+"""Where receipts and forwarded messages go: an HTTP server of the test's own, that can refuse,
+vanish and come back."""
 
 import socket
+import ssl
 import threading
 import time
 from collections import defaultdict, deque
@@ -87,8 +89,8 @@ class Box:
 
 
 class Catcher:
-    def __init__(self, host: str = "0.0.0.0") -> None:
-        self.host = host
+    def __init__(self, host: str = "0.0.0.0", tls: ssl.SSLContext | None = None) -> None:
+        self.host, self._tls = host, tls
         self.port = 0
         self._news = threading.Condition()
         self._caught: list[Caught] = []
@@ -110,6 +112,8 @@ class Catcher:
         handler = type("Handler", (_Handler,), {"catcher": self})
         self._server = _Server((self.host, self.port), handler)
         self.port = self._server.server_address[1]
+        if self._tls is not None:
+            self._server.socket = self._tls.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(0.05,), name="catcher", daemon=True
         )

@@ -4,12 +4,13 @@ The appliance may send no receipts at all, so that this is tested too. SR-49
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
-from tests.outside.appliance import Appliance, Settings
+from tests.outside.appliance import HOST, Appliance, Settings
 from tests.outside.rawconnection import LOCAL, soon
 from tests.outside.records import create_topics
 from tests.outside.srmp.bench import Topics
@@ -18,6 +19,7 @@ from tests.outside.srmp.post import HungUpError, Poster
 from tests.outside.srmp.wire import Flow, Mail, request, url
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
+ON = f"http://{HOST}/msmq/on"
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +31,16 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
 
 @pytest.fixture(scope="module")
 def appliance(
-    kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory
+    kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory, catcher: Catcher
 ) -> Iterator[Appliance]:
     prefix = f"down-{uuid4().hex[:8]}"
     folder = tmp_path_factory.mktemp(prefix)
-    settings = Settings(listen={"srmp": 0}, srmp={"receipt_targets": []})
+    srmp = {
+        "receipt_targets": [],
+        "redirect_in": [{"from": ON, "to": f"http://far:{catcher.port}/MSMQ/Private$/away"}],
+        "redirect_out": [{"from": "http://far/*", "to": f"http://127.0.0.1:{catcher.port}/"}],
+    }
+    settings = Settings(listen={"srmp": 0}, srmp=srmp)
     appliance = Appliance(folder, kafka.bootstrap_servers, prefix, settings=settings)
     create_topics(appliance.bootstrap, [appliance.topic(name) for name in appliance.queues], 1)
     appliance.start()
@@ -66,13 +73,14 @@ def test_nothing_is_accepted(appliance: Appliance, kafka: EmbeddedKafka, catcher
 
     SR-4: an answer well inside 20 s. Then all is sent again, and is there once.
     """
-    box = catcher.box()
+    box, far = catcher.box(), catcher.box_at("far", "away")
     flow = Flow(to=url("orders"), receipts=box.url)
     mails = [
         flow.mail(1),
         Mail(to=url("plain"), body=b"express"),
         Mail(to=url("plain"), body=b"durable", services="<durable/>"),
         flow.mail(2),
+        Mail(to=ON, body=b"to be forwarded"),  # SR-15
     ]
     posters = [Poster(appliance.srmp_address).connect() for _ in mails]
     kafka.suspend()
@@ -82,6 +90,7 @@ def test_nothing_is_accepted(appliance: Appliance, kafka: EmbeddedKafka, catcher
         answers = [answer(poster) for poster in posters]
         assert set(answers) <= {0, 500, 503}
         assert not appliance.is_ready()
+        assert far.caught == []
     finally:
         kafka.resume()
         for poster in posters:
@@ -92,6 +101,9 @@ def test_nothing_is_accepted(appliance: Appliance, kafka: EmbeddedKafka, catcher
         assert topics.numbers("orders", flow) == [1, 2]
         for body in (b"express", b"durable"):
             assert len(topics.with_body(body)) == 1
+    catcher.wait(lambda: far.caught, 20)
+    _, _, body = request(replace(mails[-1], to=far.url)).partition(b"\r\n\r\n")
+    assert {one.body for one in far.caught} == {body}  # maybe twice: its id tells the next hop
 
 
 def test_no_targets_at_all(appliance: Appliance, catcher: Catcher) -> None:

@@ -112,7 +112,8 @@ def test_both_counters_wrap_while_a_session_lasts() -> None:  # QB-40
     chunk = 1100
     for start in range(0, len(modes), chunk):
         part = modes[start : start + chunk]
-        for header in acks(receive(session, b"".join(made[m] for m in part), 0.0)):
+        data = b"".join(made[m] for m in part)
+        for header in acks(receive(session, data, 2.0 * start / chunk)):  # never busy
             fresh = sum(modes[received : received + 32])
             received, before = received + 32, stored
             stored += fresh

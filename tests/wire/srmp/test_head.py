@@ -89,6 +89,33 @@ def test_request_head_as_windows_writes_it() -> None:  # srmp.md 1.2
     )
 
 
+def test_who_hands_it_on_says_so() -> None:  # SR-15, RFC 9110 7.6.3
+    headers = head.request_headers("far", "text/xml", 5, ("1.1 one", "1.1 two"))
+    assert list(headers)[-2:] == ["Proxy-Accept", "Via"]
+    assert headers["Via"] == "1.1 one, 1.1 two"
+
+
+@pytest.mark.parametrize(
+    ("lines", "hops"),
+    [
+        (b"", ()),
+        (b"Via: 1.1 a\r\n", ("1.1 a",)),
+        (b"VIA:1.1 a,1.0 b (x),\r\n c\r\nX-Via: 1.1 no\r\nvia: ,\r\nvia: d\r\n", None),
+        (b"Via: \xe4 1.1\ta\x00, \xff\r\n", ("1.1a",)),  # what no head of ours can hold
+        (b"X: y\r\n via: no\r\n", ()),
+    ],
+)
+def test_hops_so_far(lines: bytes, hops: tuple[str, ...] | None) -> None:
+    raw = b"POST / HTTP/1.1\r\nHost: x\r\n" + lines + b"\r\nVia: not in the head"
+    expected = ("1.1 a", "1.0 b (x)", "c", "d") if hops is None else hops
+    assert head.hops_in(raw.rpartition(b"\r\n")[0] + b"\r\n") == expected
+
+
+@pytest.mark.parametrize("text", [WINDOWS, "text/xml"])
+def test_a_content_type_is_written_as_it_is_read(text: str) -> None:  # srmp.md 1.2
+    assert str(head.parse_content_type(text)) == text
+
+
 @pytest.mark.parametrize("host", ["a\r\nX: y", "a\n", "ä"])
 def test_no_line_is_smuggled_in(host: str) -> None:  # SR-49
     with pytest.raises(WireError):

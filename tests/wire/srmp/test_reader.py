@@ -5,9 +5,9 @@ import pytest
 from bridge.model.errors import WireError
 from bridge.model.guid import Guid
 from bridge.wire.srmp.envelope import Services
-from bridge.wire.srmp.reader import read_envelope, soap_texts
+from bridge.wire.srmp.reader import place_of_to, read_envelope, soap_texts
 from tests.vectors.srmp import V4_RECEIPT_1
-from tests.wire.srmp.build import MSMQ, MUST, PATH, PROPERTIES, QM, SERVICES, STREAM, good, soap
+from tests.wire.srmp.build import MSMQ, MUST, PATH, PROPERTIES, QM, SERVICES, STREAM, TO, good, soap
 
 ALL = (SERVICES, STREAM, MSMQ)
 
@@ -213,6 +213,13 @@ def test_soap_texts() -> None:  # SR-9
     assert header == f"<se:Header>{PATH}{PROPERTIES}</se:Header>"
     assert body == "<se:Body><a>ä</a></se:Body>"
     assert soap_texts(soap(PATH, "<se:Body/>"))[1] == "<se:Body/>"
+
+
+def test_where_the_destination_lies() -> None:  # SR-15: white space around it belongs to it
+    data = good(*ALL).replace(b"<to>", b"<to >\r\n ")
+    assert data[place_of_to(data)] == b"\r\n " + TO.encode()
+    with pytest.raises(WireError):
+        place_of_to(without("to"))
 
 
 def test_vector_4_cut_anywhere() -> None:  # SR-5

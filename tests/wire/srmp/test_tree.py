@@ -7,7 +7,7 @@ import pytest
 
 from bridge.model.errors import WireError
 from bridge.wire.srmp import tree
-from bridge.wire.srmp.tree import parse_xml, source_of
+from bridge.wire.srmp.tree import content_of, parse_xml, source_of
 
 
 def test_namespaces_are_resolved() -> None:  # srmp.md 2: prefixes are free
@@ -106,7 +106,7 @@ def test_names_do_not_stay_behind() -> None:  # why this is not lxml
         gc.enable()
 
 
-@pytest.mark.parametrize(
+SOURCES = pytest.mark.parametrize(
     "inner",
     [
         *(b"<i/>", b"<i />", b"<i></i>", b"<i  >x</i  >", b"<i a='>/>'>x/></i>", b'<i a="/>"/>'),
@@ -114,6 +114,22 @@ def test_names_do_not_stay_behind() -> None:  # why this is not lxml
         b"<i><![CDATA[</i>]]></i>",
     ],
 )
+
+
+@SOURCES
+def test_what_stands_between_the_tags(inner: bytes) -> None:  # SR-15
+    data = b"<a>\xc3\xa4 <b/>" + inner + b"</a>"
+    element = parse_xml(data).children[1]
+    if inner.endswith(b"/>"):
+        with pytest.raises(WireError):
+            content_of(element, data)
+        return
+    found = data[content_of(element, data)]
+    start = inner.index(b">", inner.rindex(b"'") if b"'" in inner else 0) + 1
+    assert found == inner[start : inner.rindex(b"<")]
+
+
+@SOURCES
 def test_source_is_as_sent(inner: bytes) -> None:  # SR-9, signature: bytes as sent
     data = b"<a>\xc3\xa4 <b/>" + inner + b"</a>"
     element = parse_xml(data).children[1]
