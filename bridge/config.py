@@ -203,7 +203,7 @@ class SrmpConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     redirect_in: tuple[Redirect, ...] = ()
     """Destinations that are rewritten on arrival; those on other hosts are sent on. SR-14, SR-15"""
     redirect_out: tuple[Redirect, ...] = ()
-    """URLs that are reached at another host. SR-18"""
+    """URLs that are reached at another host; one that leads to itself is an exception. SR-18"""
     receipt_redirect: tuple[Redirect, ...] = ()
     """URLs of stream receipts that are replaced."""
     receipt_targets: tuple[

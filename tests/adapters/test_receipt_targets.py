@@ -163,6 +163,16 @@ def test_a_redirect_is_the_operator_s_word() -> None:  # no list, no name servic
         find("http://elsewhere/o", redirects=table)
 
 
+def test_an_exception_is_an_entry_that_leads_to_itself() -> None:
+    """SR-18: OutboundRedirectionExceptionCollection; the first entry that matches decides."""
+    table = [
+        ("http://elsewhere/msmq/private$/local", "http://elsewhere/"),
+        ("http://elsewhere/*", "http://sender01:8080/"),
+    ]
+    assert place("http://elsewhere/msmq/private$/other", redirects=table) == (PEER, 8080)
+    assert place("http://elsewhere/MSMQ/Private$/Local", redirects=table) == ("192.0.2.7", 80)
+
+
 # -- peers ----------------------------------------------------------------------------------
 
 PEERS = {PeerName.parse("SenderBox"): Address.parse("192.0.2.7:1801")}
