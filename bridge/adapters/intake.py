@@ -19,7 +19,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from operator import attrgetter
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec.structs import replace
 
@@ -36,14 +36,13 @@ from bridge.model.message import Message
 from bridge.model.verdict import ACCEPTED, Verdict
 
 OnDecided = Callable[[Sequence[Verdict]], None]
-_Ended = tuple[Forward, Ending, int]  # and when, in Unix milliseconds
 Prepare = Callable[[set[str]], Awaitable[None]]  # look at these topics, make what is missing
 StoreClaims = Callable[[Sequence[Claim]], Awaitable[None]]
 
 MAX_PENDING: Final = 50_000  # messages
 MAX_PENDING_BYTES: Final = 64 << 20
-ENDED_AT_ONCE: Final = 200  # messages for other hosts that end in one unit
-ENDED_BYTES: Final = 16 << 20  # each may become a record among the rejects
+TASKS_AT_ONCE: Final = 200  # in one unit
+TASK_BYTES: Final = 16 << 20
 HEARTBEAT_S: Final = 10.0
 RETRY_S: Final = (0.1, 0.5, 1.0, 2.0)
 
@@ -71,6 +70,38 @@ def _http_size(message: Message) -> int:
     onward = message.srmp.onward if message.srmp is not None else None
     size = len(message.soap) + len(message.extension) + len(message.soap_compound)
     return size if onward is None else size + len(onward.packet)
+
+
+class Task(Protocol):
+    """Something to commit that is no message: what became of one that was taken before."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it may add to a unit."""
+
+    def fill(self, shard: Shard) -> None:
+        """Put it into the unit that fills. Called again if that unit is not committed."""
+
+    def settled(self) -> None:
+        """It is committed."""
+
+
+class ForwardEnded:
+    """A message for another host waits no more. Should that get lost, it is handed on again."""
+
+    def __init__(self, forward: Forward, ending: Ending) -> None:
+        self.forward, self._ending = forward, ending
+        self._at_ms = int(time.time() * 1000)
+
+    @property
+    def size(self) -> int:
+        return self.forward.size  # it may become a record among the rejects
+
+    def fill(self, shard: Shard) -> None:
+        shard.ended(self.forward.ordinal, self._ending, self._at_ms)
+
+    def settled(self) -> None:
+        pass
 
 
 class ShardPump:
@@ -101,8 +132,8 @@ class ShardPump:
         self._flying_forgotten: list[int] = []
         self.on_acks: Callable[[Sequence[OutboxEntry], ShardPump], None] = lambda _acks, _pump: None
         self.on_due: Callable[[Sequence[Due], ShardPump], None] = lambda _due, _pump: None
-        self._ended: deque[_Ended] = deque()  # messages for other hosts, not yet in a unit
-        self._flying_ended: list[_Ended] = []
+        self._tasks: deque[Task] = deque()  # not yet in a unit
+        self._flying_tasks: list[Task] = []
         self.on_forwards: Callable[[Sequence[Forward], ShardPump], None] = lambda _f, _pump: None
         self._puts: dict[str, bytes] = {}  # the owner's state entries, not yet in a unit
         self._flying_puts: dict[str, bytes] = {}
@@ -169,10 +200,13 @@ class ShardPump:
         self._forgotten += ordinals
         self._wake()
 
-    def forward_ended(self, forward: Forward, ending: Ending) -> None:
-        """It waits no more, here or anywhere. Should that get lost, it is handed on again."""
-        self._ended.append((forward, ending, int(time.time() * 1000)))
+    def add(self, task: Task) -> None:
+        """To be committed with one of the next units, in this order."""
+        self._tasks.append(task)
         self._wake()
+
+    def forward_ended(self, forward: Forward, ending: Ending) -> None:
+        self.add(ForwardEnded(forward, ending))
 
     def receipted(self, due: Due) -> None:
         """A sender has taken this receipt. Should that get lost, it gets another one (SR-81)."""
@@ -194,14 +228,15 @@ class ShardPump:
         self._puts = self._flying_puts | self._puts
         self._forgotten = self._flying_forgotten + self._forgotten
         self._flying, self._flying_puts, self._flying_forgotten = [], {}, []
-        self._ended.extendleft(reversed(self._flying_ended))
-        self._flying_ended = []
+        self._tasks.extendleft(reversed(self._flying_tasks))
+        self._flying_tasks = []
         self.shard.restore(snapshot)
-        taken = {*self._forgotten, *(forward.ordinal for forward, _, _ in self._ended)}
+        ended = [task.forward.ordinal for task in self._tasks if isinstance(task, ForwardEnded)]
+        taken = {*self._forgotten, *ended}
         waiting = [e for e in self.shard.outbox.values() if e.ordinal not in taken]
         forwards = [f for f in self.shard.forwards if f.ordinal not in taken]
         due = self.shard.posted.unreceipted()  # before anything is decided that may yet fail
-        if self._puts or self._forgotten or self._ended:
+        if self._puts or self._forgotten or self._tasks:
             self._wake()  # nobody else may come to do it
         else:
             self._work.clear()
@@ -272,7 +307,7 @@ class ShardPump:
             self.shard.put(key, value)
         self._flying_forgotten, self._forgotten = self._forgotten, []
         self.shard.forget(self._flying_forgotten)
-        self._end_forwards()
+        self._fill_tasks()
         self._flying_number, unit = self.shard.take_unit(int(time.time()))
         started = time.monotonic()
         try:
@@ -294,15 +329,15 @@ class ShardPump:
         if not self._work.is_set() and not self._waiting:
             self._idle.set()
 
-    def _end_forwards(self) -> None:
-        """As many as one unit may have: after a long outage thousands end at once."""
-        room = ENDED_BYTES
-        while self._ended and room > 0 and len(self._flying_ended) < ENDED_AT_ONCE:
-            forward, ending, at_ms = ended = self._ended.popleft()
-            room -= forward.size
-            self._flying_ended.append(ended)
-            self.shard.ended(forward.ordinal, ending, at_ms)
-        if self._ended:
+    def _fill_tasks(self) -> None:
+        """As many as one unit may have: after a long outage thousands come at once."""
+        room = TASK_BYTES
+        while self._tasks and room > 0 and len(self._flying_tasks) < TASKS_AT_ONCE:
+            task = self._tasks.popleft()
+            room -= task.size
+            self._flying_tasks.append(task)
+            task.fill(self.shard)
+        if self._tasks:
             self._work.set()
 
     def _count(self, result: str, unit: Unit, started: float) -> None:
@@ -320,7 +355,8 @@ class ShardPump:
     def _settle(self) -> None:
         """The unit is in Kafka: now, and only now, its verdicts may be told."""
         flying, self._flying, self._flying_puts = self._flying, [], {}
-        self._flying_forgotten, self._flying_ended = [], []
+        self._flying_forgotten = []
+        tasks, self._flying_tasks = self._flying_tasks, []
         told: defaultdict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
         for submission in flying:
             self._release(submission)
@@ -331,6 +367,8 @@ class ShardPump:
             for verdict in others:
                 counts[_told(verdict)] += 1
             submission.on_decided(verdicts)
+        for task in tasks:
+            task.settled()
         for transport, counts in told.items():
             for (outcome, message_class), count in counts.items():
                 name = MessageClass(message_class).name if message_class else ""

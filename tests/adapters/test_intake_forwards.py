@@ -132,7 +132,7 @@ def test_after_a_start_all_that_waits_is_told() -> None:
 
 def test_many_that_end_at_once_are_several_units(monkeypatch: pytest.MonkeyPatch) -> None:
     """A transaction of thousands of rejects would not end in time."""
-    monkeypatch.setattr(module, "ENDED_AT_ONCE", 3)
+    monkeypatch.setattr(module, "TASKS_AT_ONCE", 3)
 
     async def run() -> None:
         world = World()
@@ -146,7 +146,7 @@ def test_many_that_end_at_once_are_several_units(monkeypatch: pytest.MonkeyPatch
         await world.drain()
         assert world.log.units - before == 3
         assert [record.value for record in world.log.rejects] == [b"%d" % n for n in range(1, 9)]
-        monkeypatch.setattr(module, "ENDED_BYTES", 1)
+        monkeypatch.setattr(module, "TASK_BYTES", 1)
         for number in (1, 2):
             world.post(number)
         await world.drain()
