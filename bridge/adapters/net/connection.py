@@ -37,8 +37,8 @@ from bridge.wire.binary.packet import UserMessage
 
 _log = logging.getLogger(__name__)
 LARGE: Final = 64 * 1024  # what the end of every read may leave
-FEW: Final = 8  # messages of a read
-REST_S: Final = 0.01  # well below the time of a commit
+FEW: Final = 16  # messages of a read
+REST_S: Final = 0.03  # about the time of a commit
 LINGER_S: Final = 5.0  # for a peer to read our last words
 
 
