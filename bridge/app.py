@@ -27,6 +27,8 @@ from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.net.binary_server import BinaryServer
 from bridge.adapters.net.ping import PingServer
 from bridge.adapters.net.ports import require_free
+from bridge.adapters.retained.desk import Desk
+from bridge.adapters.retained.service import RetainedService
 from bridge.adapters.runtime import remove_runtime, write_runtime
 from bridge.adapters.srmp_service import SrmpService
 from bridge.adapters.store.audit_index import AuditIndex
@@ -39,7 +41,9 @@ from bridge.core.identity import (
     IDENTITY_KEY,
     ORDINALS_KEY,
     PEER,
+    SEQUENTIAL_KEY,
     Ordinals,
+    SequentialIds,
     identity_entry,
     known_identity,
     known_peers,
@@ -79,6 +83,8 @@ class Appliance:
         self._server: BinaryServer | None = None
         self._srmp: SrmpService | None = None
         self._ping: PingServer | None = None
+        self._retained: RetainedService | None = None
+        self.desk: Desk | None = None
         self._index: AuditIndex | None = None
         self._tracer: Tracer | None = None
         self._follower: Follower | None = None
@@ -113,6 +119,7 @@ class Appliance:
         facts = await self._ensure_topics(settings, own)
         self._queues.open(settings, own, self.id, facts)
         await self._open_shards(settings, own, facts[own.state].partitions)
+        await self._start_retained(settings, own)
         self._start_index(settings, own)
         await self._listen(announce)
         self._starting = ""
@@ -149,6 +156,8 @@ class Appliance:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._retained is not None:
+            self._retained.stop()
         closes = [asyncio.create_task(pump.close()) for pump in self._pumps]
         if closes:  # one that hangs in a call to a dead Kafka is left behind
             await asyncio.wait(closes, timeout=CLOSE_S)
@@ -237,7 +246,8 @@ class Appliance:
         """In a worker, so that nobody who gives up waits for a Kafka that is away."""
         worker = Worker("topics")
         topics = self.mappings.topics()
-        make = partial(ensure_topics, settings, own, self.config.shards, topics)
+        kept = self.mappings.retained_topics()
+        make = partial(ensure_topics, settings, own, self.config.shards, topics, kept)
         try:
             return await self._patiently(lambda: worker.run(make))
         finally:
@@ -285,12 +295,43 @@ class Appliance:
         self._ordinals = Ordinals(
             kept.get(ORDINALS_KEY), lambda mark: keeper.put(ORDINALS_KEY, mark)
         )
+        self._sequential = SequentialIds(
+            kept.get(SEQUENTIAL_KEY), lambda mark: keeper.put(SEQUENTIAL_KEY, mark)
+        )
         self._receipts.local, self._receipts.ordinals = self.id, self._ordinals
         self._book = known_peers(kept)
         if self._queues.catalogue.is_open_ended:  # a queue's number is known once its name was seen
             for pump in self._pumps:
                 for _, destination in (*pump.shard.streams, *pump.shard.posted):
                     self._queues.catalogue.find(destination)
+
+    async def _start_retained(self, settings: dict[str, Any], own: OwnTopics) -> None:
+        """Also without a retained queue: journals and dead letters can be read."""
+        self._retained = RetainedService(
+            self.config.data / f"{own.prefix}.retained.sqlite",
+            settings,
+            self._pumps[KEEPER],
+            self._receipts,
+            self._sequential,
+            lambda: self._queues.catalogue,
+            prefix=own.prefix,
+            deadletter=(own.deadletter, len(self._pumps)),
+            local=self.id,
+            clock_skew_s=int(self.config.queue_manager.clock_skew_s),
+            quota_kb=self.config.queue_manager.quota_kb,
+            release_after_s=float(self.config.rpc.release_after_s),
+        )
+        for pump in self._pumps:
+            pump.shard.keeper = self._retained.keeper
+        await self._retained.start()
+        self._tasks.append(asyncio.create_task(self._retained.run()))
+        self.desk = Desk(self._retained, lambda: self._queues.catalogue, self._edit_mapping)
+
+    async def _edit_mapping(self, queue: str, entry: dict[str, str] | None) -> None:
+        await self._queues.edit(queue, entry)
+        await self.reload(force=True)
+        if self._retained is not None:
+            self._retained.define()
 
     async def _listen(self, announce: Callable[[str], None]) -> None:
         listen = self.config.listen

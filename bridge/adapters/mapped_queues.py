@@ -6,12 +6,15 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 from bridge.adapters.claims import ClaimStore
 from bridge.adapters.kafka.client import Settings
 from bridge.adapters.kafka.topic_maker import TopicMaker
 from bridge.adapters.kafka.topics import OwnTopics, ensure_topics
-from bridge.adapters.mapping_files import load_mappings
+from bridge.adapters.mapping_changes import Source, add_entry, remove_entry
+from bridge.adapters.mapping_editor import yaml_scalar
+from bridge.adapters.mapping_files import load_mappings, mapping_files
 from bridge.config import Config
 from bridge.core.catalogue import Catalogue, TopicLimits
 from bridge.core.mapping_rules import Mappings
@@ -60,7 +63,8 @@ class MappedQueues:
             if not force:  # before a topic is made for nothing
                 self._check_order(self._catalogue(mappings, {}), shards)
             shard_count, topics = self._config.shards, mappings.topics()
-            make = partial(ensure_topics, self._settings, self._own, shard_count, topics)
+            kept = mappings.retained_topics()
+            make = partial(ensure_topics, self._settings, self._own, shard_count, topics, kept)
             catalogue = self._catalogue(mappings, await asyncio.to_thread(make))
             if not force:
                 self._check_order(catalogue, shards)
@@ -73,6 +77,17 @@ class MappedQueues:
         changed, unchanged = changes(before, mappings)
         _log.warning("mappings were read again; changed: %s", ", ".join(changed) or "nothing")
         return {"applied": changed, "unchanged": unchanged}
+
+    async def edit(self, queue: str, entry: Mapping[str, str] | None) -> None:
+        """Add this entry (values in YAML) to the files, or remove the queue's; ConfigError."""
+        source = Source(self._config.mappings, self._reserved)
+        if entry is None:
+            await asyncio.to_thread(remove_entry, source, queue)
+            return
+        written = {"queue": yaml_scalar(queue), **entry}
+        several = self._config.mappings.is_dir() and len(mapping_files(self._config.mappings)) > 1
+        file = Path("created.yaml") if several else None
+        await asyncio.to_thread(add_entry, source, queue, written, file)
 
     def _load(self) -> Mappings:
         mappings = load_mappings(self._config.mappings, reserved=self._reserved)

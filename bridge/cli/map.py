@@ -10,26 +10,15 @@ import msgspec
 import typer
 
 from bridge.adapters.config_files import load_config
-from bridge.adapters.mapping_editor import (
-    Entry,
-    one_line_value,
-    with_entry,
-    without_entry,
-    write_atomically,
-    yaml_scalar,
-)
-from bridge.adapters.mapping_files import (
-    LocatedMappings,
-    is_mapping_file,
-    locate_mappings,
-    mapping_files,
-)
+from bridge.adapters.mapping_changes import Source, add_entry, queue_path, remove_entry
+from bridge.adapters.mapping_editor import Entry, one_line_value, yaml_scalar
+from bridge.adapters.mapping_files import LocatedMappings
 from bridge.adapters.mapping_schema import mapping_schema
 from bridge.adapters.yaml_structs import Gathering
 from bridge.cli import map_plan, map_test
 from bridge.cli.options import ConfigOption, MappingsOption
 from bridge.cli.output import Output, OutputOption, show
-from bridge.core.mapping_rules import QueueMapping, QueuePath
+from bridge.core.mapping_rules import QueueMapping
 from bridge.model.errors import ConfigError
 
 FAILED: Final = 1
@@ -40,16 +29,6 @@ app = typer.Typer(help="See, check and change which queues become which topics."
 
 def register(whole: typer.Typer) -> None:
     whole.add_typer(app, name="map", no_args_is_help=True)
-
-
-class Source(msgspec.Struct, frozen=True):
-    """Where the mappings are, and which topics they must keep off."""
-
-    path: Path
-    reserved: str = ""
-
-    def locate(self, instead: dict[Path, bytes] | None = None) -> LocatedMappings:
-        return locate_mappings(self.path, reserved=self.reserved, instead=instead)
 
 
 def source_of(config: Path | None, mappings: Path | None) -> Source:
@@ -169,50 +148,8 @@ def _setting(text: str, entry: Entry) -> tuple[str, str]:
 
 
 def _add(source: Source, queue: str, entry: Entry, file: Path | None, output: Output) -> None:
-    target = _target(source.path, file)
-    located = source.locate() if source.path.exists() else None
-    path = _queue_path(queue)
-    first = located and located.places.get(path.lower())
-    if first:
-        what = f"queue '{path}' is mapped at {first} already"
-        raise ConfigError(what, where="QUEUE", mend="change it there, or 'map remove' it first")
-    data = target.read_bytes() if target.exists() else b""
-    changed = with_entry(data, entry, str(target))
-    try:
-        place = source.locate({target: changed}).places[path.lower()]
-    except ConfigError as error:  # the rest is valid, so it is about a line that is not there yet
-        raise ConfigError(error.what, where=f"'{path}'", mend=error.mend) from error
-    write_atomically(target, changed)
-    show({"added": path, "where": f"{place.file}:{place.line}"}, output)
-
-
-def _queue_path(text: str) -> QueuePath:
-    try:
-        return QueuePath.parse(text)
-    except ConfigError as error:
-        raise ConfigError(f"'{text}' {error.what}", where="QUEUE", mend=error.mend) from error
-
-
-def _target(path: Path, file: Path | None) -> Path:
-    """The file to write to: one of those that are read, or a new one beside them."""
-    if not path.is_dir() and (path.exists() or is_mapping_file(path)):
-        if file is not None and file.resolve() != path.resolve():
-            what = f"{str(file)!r} is not read: the mappings are the file {str(path)!r}"
-            raise ConfigError(what, where="--file", mend="leave it out")
-        return path
-    if file is not None:
-        inside = file if file.parent.resolve() == path.resolve() else path / file
-        if inside.parent.resolve() != path.resolve() or not is_mapping_file(inside):
-            what = f"{str(file)!r} would not be read"
-            mend = f"name a .yaml file in {path}, and no .test.yaml"
-            raise ConfigError(what, where="--file", mend=mend)
-        return path / inside.name
-    files = mapping_files(path) if path.exists() else []
-    if len(files) > 1:
-        names = ", ".join(found.name for found in files[:5])
-        what = f"there are {len(files)} mapping files in {str(path)!r}"
-        raise ConfigError(what, where="--file", mend=f"say which one: {names}")
-    return files[0] if files else path / "queues.yaml"
+    place = add_entry(source, queue, entry, file)
+    show({"added": queue_path(queue), "where": f"{place.file}:{place.line}"}, output)
 
 
 @app.command()
@@ -227,14 +164,7 @@ def remove(
     Example: msmq-bridge map remove 'private$\orders'
     """
     source = source_of(config, mappings)
-    place = source.locate().places.get(queue.lower())
-    if place is None:
-        what = f"queue '{queue}' is not mapped in {str(source.path)!r}"
-        raise ConfigError(what, where="QUEUE", mend="'msmq-bridge map list' shows what is")
-    file = Path(place.file)
-    changed = without_entry(file.read_bytes(), queue, place.file)
-    source.locate({file: changed})
-    write_atomically(file, changed)
+    place = remove_entry(source, queue)
     show({"removed": queue, "where": f"{place.file}:{place.line}"}, output)
 
 

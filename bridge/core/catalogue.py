@@ -58,6 +58,11 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             and (not self.journal or self.journal_partitions != UNKNOWN)
         )
 
+    @property
+    def retains(self) -> bool:
+        """Its messages wait for readers."""
+        return self.mapping.mode == "retain"
+
     def topic_of(self, label: str, source: object) -> str:
         """The topic of one message."""
         return self.topic or _apart(self.mapping.topic_for(self.name, label, source), self.reserved)
@@ -131,6 +136,19 @@ class Catalogue:
         """The names that another catalogue has seen: their numbers lead to their queues here."""
         for path in other._made:
             self._by_path(path)
+
+    def known(self) -> Iterator[Queue]:
+        """Queues that have a name: listed, or found by a pattern since the start."""
+        yield from self._by_name.values()
+        yield from self._made.values()
+
+    def by_name(self, path: str) -> Queue | None:
+        """One that is listed under this very name."""
+        return self._by_name.get(path.lower())
+
+    def by_path(self, path: str) -> Queue | None:
+        """By its path name on this queue manager."""
+        return self._by_path(path.lower())
 
     def is_local(self, queue_manager: Guid) -> bool:
         """Zero is local: direct names carry no GUID (CONFLICT-3)."""

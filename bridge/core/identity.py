@@ -11,6 +11,7 @@ from bridge.model.guid import Guid
 
 IDENTITY_KEY: Final = "identity"
 ORDINALS_KEY: Final = "ordinals"
+SEQUENTIAL_KEY: Final = "sequential"  # MS-MQDMPR 3.1.1.1, SequentialID
 PEER: Final = "peer/"
 BLOCK: Final = 1 << 18  # half of it covers the acks of any one unit
 _MASK: Final = 0xFFFFFFFF  # an ordinal is 32 bits and may wrap (data-model.md 2.13)
@@ -47,7 +48,7 @@ def peer_entry(host: str) -> bytes:
     return msgspec.json.encode(Peer(host))
 
 
-class Ordinals:
+class SequentialIds:
     """Ids in blocks: the mark in Kafka is always ahead of what was given out."""
 
     def __init__(self, mark: bytes | None, reserve: Callable[[bytes], None]) -> None:
@@ -61,8 +62,15 @@ class Ordinals:
         self._reserve(msgspec.json.encode(self._limit))
 
     def __call__(self) -> int:
-        """The next ordinal. The following block is asked for while half of this one is left."""
-        ordinal, self._next = self._next, self._next + 1
+        """The next one. The following block is asked for while half of this one is left."""
+        given, self._next = self._next, self._next + 1
         if self._limit - self._next <= BLOCK // 2:
             self._extend()
-        return ordinal & _MASK or self()
+        return given
+
+
+class Ordinals(SequentialIds):
+    """Of the messages that we make."""
+
+    def __call__(self) -> int:
+        return super().__call__() & _MASK or self()

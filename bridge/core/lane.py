@@ -157,6 +157,7 @@ def _is_usual(message: Message, queue: Queue, catalogue: Catalogue) -> bool:
         foreign(message, catalogue) is None
         and refusal(message, queue) is None
         and queue.is_settled
+        and not queue.retains
         and not queue.journal
         and queue.mapping.quota_kb is None
         and not message.ack

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Final, Literal
 
+import msgspec
 from msgspec import Meta, Struct
 
 from bridge.core.access import AllowedSender
@@ -48,7 +49,6 @@ Refusal = tuple[Callable[[Any], bool], str]
 
 # Understood, but not done yet: option -> (refused values, how to mend). Shrinks with every version.
 UNSUPPORTED: Final[Mapping[str, Refusal]] = {
-    "mode": (lambda mode: mode != "forward", "leave it out, or write 'forward'"),
     "allow_read": (lambda allow: allow is not None, "leave it out"),
 }
 
@@ -111,10 +111,25 @@ class QueueSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if self.key == "none" and self.order == "key":
             what = "order: key, but key: none leaves nothing to pick a partition by"
             raise ConfigError(what, where="order", mend="choose a key, or write order: stream")
+        if self.mode == "retain":
+            self._require_whole()
         name = self.key.header
         if name and (mend := mend_header(name, self.headers.made())):
             what = f"key names the header '{name[:80]}', which no record has"
             raise ConfigError(what, where="key", mend=mend)
+
+    def _require_whole(self) -> None:
+        """A reader gets the message back from its record, so the record must have all of it."""
+        kept, rules = HeaderRules(), self.headers
+        whole = msgspec.structs.replace(rules, add=kept.add, cloudevents=kept.cloudevents)
+        for option, wrong, mend in (
+            ("value", self.value != "body", "leave it out, or write 'body'"),
+            ("oversize", self.oversize != "reject", "leave it out, or write 'reject'"),
+            ("headers", whole != kept, "leave out all but 'add' and 'cloudevents'"),
+        ):
+            if wrong:
+                what = f"mode: retain, but {option} leaves records that readers cannot get back"
+                raise ConfigError(what, where=option, mend=mend)
 
 
 class Defaults(QueueSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -190,6 +205,9 @@ class QueueMapping(QueueSettings, frozen=True, kw_only=True, forbid_unknown_fiel
                     where=option,
                     mend=f"set a 'topic' of 1 to {MAX_TOPIC} characters",
                 )
+        if self.mode == "retain" and self.depends_on_message:
+            what = "mode: retain, but its topic depends on the message"
+            raise ConfigError(what, where="topic", mend="leave out {label} and {source}")
         if self.journal is not None and self._journal_is_topic():
             what = f"its journal is its topic '{self.template[:80]}'"
             raise ConfigError(what, where="journal", mend=f"try '{self.template[:80]}.journal'")
@@ -224,6 +242,11 @@ class Mappings(Struct, frozen=True, kw_only=True):
         """All that a message can meet: the queues, and what unlisted ones are made from."""
         unlisted = (self.defaults,) if self.defaults.unknown == "auto-create" else ()
         return (*self.queues, *unlisted)
+
+    def retained_topics(self) -> frozenset[str]:
+        """Those that are the storage of a queue: nothing in them may grow old."""
+        kept = [m for m in self.queues if m.mode == "retain"]
+        return frozenset(m.topic_name for m in kept) - {""}
 
     def topics(self) -> tuple[str, ...]:
         """Every topic that is known before a message comes, journals too."""

@@ -69,14 +69,29 @@ class Receipts:
 
     def accepted(self, message: Message, via: Guid) -> Iterator[OutboxEntry]:
         """A forward queue receives what it takes (design D5): both stages at once."""
-        if message.ack and _may_be_acked(message):
-            if message.ack & ACK_ARRIVAL:
-                yield from self._admin(message, MessageClass.ACK_REACH_QUEUE, via)
-            if message.ack & ACK_RECEIVE:
-                yield from self._admin(message, MessageClass.ACK_RECEIVE, via)
+        yield from self.arrived(message, via)
         tx = message.transaction
-        if tx is not None and (tx.final_ack or message.journal):  # DM-18
-            yield self._final(message, tx, MessageClass.ACK_RECEIVE, via)
+        yield from self.left(
+            message,
+            MessageClass.ACK_RECEIVE,
+            via,
+            admin=bool(message.ack & ACK_RECEIVE) and _may_be_acked(message),
+            final=tx is not None and (tx.final_ack or message.journal != 0),  # DM-18
+        )
+
+    def arrived(self, message: Message, via: Guid) -> Iterator[OutboxEntry]:
+        """It is in its queue."""
+        if message.ack & ACK_ARRIVAL and _may_be_acked(message):
+            yield from self._admin(message, MessageClass.ACK_REACH_QUEUE, via)
+
+    def left(
+        self, message: Message, outcome: MessageClass, via: Guid, *, admin: bool, final: bool
+    ) -> Iterator[OutboxEntry]:
+        """It has left its queue, for good or bad; who wants to hear of it is known. DM-17"""
+        if admin:
+            yield from self._admin(message, outcome, via)
+        if final and message.transaction is not None:
+            yield self._final(message, message.transaction, outcome, via)
 
     def refused(self, message: Message, message_class: int, via: Guid) -> Iterator[OutboxEntry]:
         if (

@@ -7,7 +7,7 @@ shard is thrown away and built anew from what Kafka says (`restore`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from zlib import crc32
 
@@ -57,6 +57,12 @@ from bridge.core.ports import (
 from bridge.core.posted import PREFIX as POSTED
 from bridge.core.posted import Due, Posted, PostedStreams
 from bridge.core.receipts import Receipts
+from bridge.core.retained.fates import PREFIX as FATES
+from bridge.core.retained.fronts import FRONT, Fronts
+from bridge.core.retained.keeping import Keeper
+from bridge.core.retained.leaving import Leaving
+from bridge.core.retained.naming import DEADLETTER, journal_of
+from bridge.core.retained.quotas import Shortage
 from bridge.core.streams import PREFIX, Place, StreamKey, Streams, place, stream_key
 from bridge.model.classes import MessageClass
 from bridge.model.guid import NULL_GUID, Guid
@@ -95,8 +101,10 @@ class Shard:
         policy: Policy,
         receipts: Receipts | None = None,
         room: Room | None = None,
+        keeper: Keeper | None = None,
     ) -> None:
-        """`room` is for what waits to go to other hosts; all shards of a process share it."""
+        """`room` is for what waits to go to other hosts, `keeper` for what waits for readers; all
+        shards of a process share them."""
         self._policy = policy
         self._receipts = receipts or Receipts()
         self.use(catalogue)
@@ -106,6 +114,10 @@ class Shard:
         self.kept: dict[str, bytes] = {}  # state entries that are not streams
         self.outbox: dict[int, OutboxEntry] = {}
         self.forwards = Forwards(room or Room(policy.quota_kb * 1024))
+        self.fronts = Fronts()
+        self.keeper = keeper  # set before the first message comes
+        self._kept_now: list[int] = []  # lookup ids of messages in the unit that fills
+        self._kept_before: list[int] = []  # and in the one that may be under way
         self._unit_number = 0
         self._swept = 0
         self._via = NULL_GUID
@@ -134,7 +146,9 @@ class Shard:
         self.streams, self.history, self.kept, self.outbox = Streams(), History(), {}, {}
         self.posted = PostedStreams()
         self.forwards.clear()
+        self.fronts = Fronts()
         self._swept = 0
+        self._let_go(snapshot)
         for key, value in snapshot.state.items():
             if key.startswith(PREFIX):
                 self.streams.restore(key, value)
@@ -145,11 +159,26 @@ class Shard:
                 self.outbox[entry.ordinal] = entry
             elif key.startswith(FORWARDS):
                 self.forwards.restore(value)
+            elif key.startswith((FRONT, FATES)):
+                self.fronts.restore(key, value)
             else:
                 self.kept[key] = value
         self.history.restore(snapshot.seen)
         self._unit_number = committed_unit(snapshot)
         self._begin()
+
+    def _let_go(self, snapshot: Snapshot) -> None:
+        """Of the room for messages whose unit was not committed: they are decided again."""
+        if self.keeper is not None:
+            self.keeper.forget(self._kept_now)
+            if committed_unit(snapshot) < self._unit_number:
+                self.keeper.forget(self._kept_before)
+        self._kept_now, self._kept_before = [], []
+
+    def _let_go_of_last(self, queue: Queue) -> None:
+        """It was refused after all."""
+        if queue.retains and self.keeper is not None:
+            self.keeper.forget((self._kept_now.pop(),))
 
     def put(self, key: str, value: bytes) -> None:
         """A state entry of the owner's, to be committed with the next unit."""
@@ -174,6 +203,18 @@ class Shard:
             reason = EXPIRED if ending is Ending.EXPIRED else NEXT_HOP
             self._refuse(message, None, reason, stage=b"FORWARDING")
 
+    @property
+    def unit_number(self) -> int:
+        """Of the last unit that was taken."""
+        return self._unit_number
+
+    def leave(self, leaving: Leaving, fronts: Mapping[tuple[str, int], int]) -> None:
+        """Messages leave their queues, or move; everything before `fronts` is gone then."""
+        self._state |= self.fronts.commit(leaving.fates, fronts)
+        self._records += leaving.records
+        self._entries += leaving.entries
+        self._owe(leaving.acks)
+
     def take_unit(self, now_s: int) -> tuple[int, Unit]:
         """Close the unit that was filled; its number proves later whether it was committed."""
         self._unit_number += 1
@@ -193,6 +234,7 @@ class Shard:
             forwards=self._forwards,
         )
         self._begin()
+        self._kept_before, self._kept_now = self._kept_now, []
         return self._unit_number, unit
 
     def _sweep(self, now_s: int) -> None:
@@ -284,10 +326,10 @@ class Shard:
         queue = self._catalogue.find(message.destination)
         if reason := refusal(message, queue) or expiry(message, self._policy):
             return self._refuse(message, queue, reason)
-        if is_over_machine_quota(message, self._policy):
+        assert queue is not None
+        if self._is_full(message, queue):
             self.history.discard(message.source, mark)
             return self._postpone(message)
-        assert queue is not None
         return self._accept(message, queue, None)
 
     def _transactional(self, message: Message, tx: Transaction) -> Verdict:
@@ -302,7 +344,7 @@ class Shard:
             # the sender would dead-letter what was delivered.
             return self._drop(message, queue, Outcome.DUPLICATE, cursor)
         reason = refusal(message, queue) or expiry(message, self._policy)
-        if reason is None and is_over_machine_quota(message, self._policy):
+        if reason is None and queue is not None and self._is_full(message, queue):
             return self._postpone(message)
         if where is Place.NEXT:
             # Taken or refused for good: the stream moves on, else it would block (DM-9).
@@ -328,20 +370,33 @@ class Shard:
             return verdict
         if reason := refusal(message, queue):
             return self._refuse(message, queue, reason)
-        if is_over_machine_quota(message, self._policy) or is_over_quota(message, queue):
+        if self._is_full(message, queue) or self._is_over_quota(message, queue):
             return self._postpone(message)  # SR-6, SR-7
         receipts = HttpReceipts(message, srmp, self._receipts.local, self._receipts.ordinals)
         if self._policy.discards_expired and is_past(message, self._policy):  # SR-61
             verdict = self._refuse(message, queue, EXPIRED)
             self._owe(receipts.left(MessageClass.NACK_RECEIVE_TIMEOUT, self._take(message, srmp)))
             return verdict
-        verdict = self._accept(message, queue, None)
+        stream = self._row_after(message, srmp)
+        verdict = self._accept(message, queue, None, stream)
         if verdict.outcome is Outcome.ACCEPTED:
             row = self._take(message, srmp)
             self._owe(receipts.delivered())
-            # A forward queue receives what it takes (design D5, SR-46).
-            self._owe(receipts.left(MessageClass.ACK_RECEIVE, row))
+            if not queue.retains:  # a forward queue receives what it takes (design D5, SR-46)
+                self._owe(receipts.left(MessageClass.ACK_RECEIVE, row))
         return verdict
+
+    def _is_full(self, message: Message, queue: Queue) -> bool:
+        """Row 12"""
+        if queue.retains and self.keeper is not None:
+            return self.keeper.shortage(queue.name, message) is Shortage.MACHINE
+        return is_over_machine_quota(message, self._policy)
+
+    def _is_over_quota(self, message: Message, queue: Queue) -> bool:
+        """Row 13"""
+        if queue.retains and self.keeper is not None:
+            return self.keeper.shortage(queue.name, message) is Shortage.QUEUE
+        return is_over_quota(message, queue)
 
     def _hand_on(self, message: Message, onward: Onward) -> Verdict:
         """SR-15: for another host. It has no queue here, so nothing else is asked of it."""
@@ -390,16 +445,22 @@ class Shard:
 
     def _take(self, message: Message, srmp: Srmp) -> Posted | None:
         """It counts as here from now on; the row of its stream, if it has one. SR-24, SR-32"""
-        tx = message.transaction
-        if tx is None:
+        row = self._row_after(message, srmp)
+        if row is None:
             if is_identified(message):
                 self.history.add(message.source, mark_of(message), message.arrived_ms // 1000)
             return None
         key = stream_key(message)
-        row = posted.taken(self.posted.get(key), message, tx, srmp)
         self.posted.advance(key, row)
         self._due.append(posted.due_of(key, row))
         return row
+
+    def _row_after(self, message: Message, srmp: Srmp) -> Posted | None:
+        """Of its stream, once it is taken."""
+        if message.transaction is None:
+            return None
+        before = self.posted.get(stream_key(message))
+        return posted.taken(before, message, message.transaction, srmp)
 
     def _postpone(self, message: Message) -> Verdict:
         """Row 12, DM-11: no nack; the session ends, and the sender keeps what it has."""
@@ -414,8 +475,14 @@ class Shard:
         self._entries.append(audit.entry_of(message, verdict, queue.name if queue else ""))
         return verdict
 
-    def _accept(self, message: Message, queue: Queue, cursor: Cursor | None) -> Verdict:
-        if is_over_quota(message, queue):
+    def _accept(
+        self,
+        message: Message,
+        queue: Queue,
+        cursor: Cursor | None,
+        stream: Posted | None = None,
+    ) -> Verdict:
+        if self._is_over_quota(message, queue):
             return self._refuse(message, queue, OVER_QUOTA, cursor)
         max_bytes = queue.max_bytes
         if not queue.is_settled:
@@ -425,20 +492,26 @@ class Shard:
             max_bytes = limits.max_bytes
         text = message.id
         record = self._mapper.record(message, queue, text)
+        if queue.retains and self.keeper is not None:
+            record, place = self.keeper.keep(record, message, queue.name, self._via, stream)
+            self._kept_now.append(place)
         made = [record]
         if _may_be_too_large(record, message, queue, max_bytes) and size_of(record) > max_bytes:
             made = self._shrink(record, queue, max_bytes, text)
             if not made:
+                self._let_go_of_last(queue)
                 return self._refuse(message, queue, TOO_LARGE, cursor)
         self._records += made
-        if queue.journal and fits_journal(message, queue):
-            self._records += [_journal_record(r, queue) for r in made]
+        if queue.journal and not queue.retains and fits_journal(message, queue):
+            is_whole = made[0] is record and _is_whole(queue)
+            self._records += [self._in_journal(r, message, queue, is_whole) for r in made]
         verdict = ACCEPTED if cursor is None else Verdict(Outcome.ACCEPTED, 0, "", cursor)
         tx = message.transaction
         if (
             message.ack or (tx is not None and (tx.final_ack or message.journal))
         ) and message.srmp is None:
-            self._owe(self._receipts.accepted(message, self._via))
+            told = self._receipts.arrived if queue.retains else self._receipts.accepted
+            self._owe(told(message, self._via))
         if message.trace_queue is not None:
             self._owe(self._receipts.report(message))
         partition = -1 if record.partition is None else record.partition
@@ -447,6 +520,13 @@ class Shard:
             audit.entry_of(message, verdict, queue.name, record.topic, partition, stamp, text)
         )
         return verdict
+
+    def _in_journal(self, record: Record, message: Message, queue: Queue, is_whole: bool) -> Record:
+        """Readers can have it if it is whole."""
+        copy = _journal_record(record, queue)
+        if self.keeper is None or not is_whole:
+            return copy
+        return self.keeper.copy(copy, message, journal_of(queue.name.lower()))
 
     def _shrink(self, record: Record, queue: Queue, max_bytes: int, text: str) -> list[Record]:
         """What goes into the topic in place of a record that it does not take; nothing: refuse."""
@@ -483,7 +563,12 @@ class Shard:
             and message.transaction is None
             and (message.journal & JOURNAL_NEGATIVE)
         ):
-            self._records.append(_dead_letter(message, reason, self._policy.deadletter_topic))
+            letter = _dead_letter(message, reason, self._policy.deadletter_topic)
+            properties = len(letter.headers)
+            letter = _bounded(letter, message)
+            if self.keeper is not None and len(letter.headers) == properties:  # it is whole
+                letter = self.keeper.copy(letter, message, DEADLETTER)
+            self._records.append(letter)
         if message.srmp is None:
             self._owe(self._receipts.refused(message, reason.message_class, self._via))
         return verdict
@@ -502,8 +587,17 @@ def committed_unit(snapshot: Snapshot) -> int:
 
 def _may_be_too_large(record: Record, message: Message, queue: Queue, max_bytes: int) -> bool:
     """Spares the counting for most, unless the mapping names or adds headers."""
-    most = len(record.value) + len(record.key or b"") + most_headers(message)
-    return most > max_bytes or not message.wire or queue.mapping.headers is not _USUAL_HEADERS
+    if queue.retains or not message.wire or queue.mapping.headers is not _USUAL_HEADERS:
+        return True
+    return len(record.value) + len(record.key or b"") + most_headers(message) > max_bytes
+
+
+def _is_whole(queue: Queue) -> bool:
+    """Whether its records have all of their messages."""
+    rules = queue.mapping.headers
+    changed = (rules.include, rules.exclude, rules.rename, rules.prefix)
+    usual = (_USUAL_HEADERS.include, (), {}, _USUAL_HEADERS.prefix)
+    return queue.mapping.value == "body" and changed == usual
 
 
 def _journal_record(record: Record, queue: Queue) -> Record:
@@ -518,14 +612,13 @@ def _journal_record(record: Record, queue: Queue) -> Record:
 
 def _dead_letter(message: Message, reason: Refusal, topic: str) -> Record:
     """Plain messages that asked for it and ran out of time or room: our DEADLETTER. DM-12, 2.14"""
-    record = Record(
+    return Record(
         topic=topic,
         key=message.id.encode(),
         value=message.body,
         headers=headers_of(message) | {"msmq.outcome": b"%d" % reason.message_class},
         timestamp_ms=message.arrived_ms,
     )
-    return _bounded(record, message)
 
 
 def _reject_record(message: Message, queue: Queue | None, reason: Refusal, stage: bytes) -> Record:

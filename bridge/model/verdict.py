@@ -15,6 +15,8 @@ class Outcome(StrEnum):
     OUT_OF_ORDER = "out_of_order"
     EXPIRED = "expired"
     REJECTED = "rejected"
+    RECEIVED = "received"  # a reader has taken it from its queue
+    REMOVED = "removed"  # from its queue, by no reader
     BUSY = "busy"  # not now: the session ends and the sender keeps the message
 
 

@@ -26,16 +26,18 @@ class TopicMaker:
 
     async def prepare(self, topics: set[str]) -> None:
         """The catalogue knows them afterwards, or that there is none. Raises SinkUnavailable."""
-        found = await self._worker.run(partial(self._ensure, topics))
+        retained = {queue.topic for queue in self.catalogue.known() if queue.retains}
+        found = await self._worker.run(partial(self._ensure, topics, retained))
         for topic, limits in found.items():
             if isinstance(limits, str):
                 _log.error("topic %s cannot be made (%s): its messages are refused", topic, limits)
                 limits = TopicLimits(UNKNOWN)
             self.catalogue.learn(topic, limits)
 
-    def _ensure(self, topics: set[str]) -> dict[str, TopicLimits | str]:
+    def _ensure(self, topics: set[str], retained: set[str]) -> dict[str, TopicLimits | str]:
         """In the worker, one call after the other: the bound is one for all shards."""
-        found = ensure_mapped(self._settings, topics, MAX_MADE - len(self._known))
+        room = MAX_MADE - len(self._known)
+        found = ensure_mapped(self._settings, topics, room, retained)
         self._known.update(topic for topic, limits in found.items() if not isinstance(limits, str))
         return found
 

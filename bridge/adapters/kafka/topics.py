@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -94,26 +94,33 @@ def own_configs(own: OwnTopics) -> dict[str, dict[str, str]]:
 
 
 def ensure_topics(
-    settings: Settings, own: OwnTopics, shards: int, mapped: Iterable[str]
+    settings: Settings,
+    own: OwnTopics,
+    shards: int,
+    mapped: Iterable[str],
+    retained: Collection[str] = (),
 ) -> dict[str, TopicLimits]:
-    """Make what is missing; facts of every topic. The state topic's size is the shard count."""
+    """Make what is missing; facts of every topic. The state topic's size is the shard count.
+
+    `retained` are the storage of queues: what waits in them must not grow old (design D5)."""
     admin = admin_client(settings)
     try:
         there = _existing(admin)
         wanted = {
             name: NewTopic(name, shards, _BROKER_DEFAULT, config=config)
             for name, config in own_configs(own).items()
-        } | {name: _mapped(name) for name in mapped}
+        } | {name: _mapped(name, is_kept=name in retained) for name in mapped}
         _create(admin, [topic for name, topic in wanted.items() if name not in there])
         facts = _facts(admin, wanted)
     except KafkaException as error:
         raise unavailable("preparing topics", error) from error
     _check_own(own, facts)
+    _check_retained(facts, retained)
     return {name: fact for name, (fact, _) in facts.items()}
 
 
 def ensure_mapped(
-    settings: Settings, names: Iterable[str], may_make: int
+    settings: Settings, names: Iterable[str], may_make: int, retained: Collection[str] = ()
 ) -> dict[str, TopicLimits | str]:
     """Topics that messages have named: their limits, or why there are none.
 
@@ -130,7 +137,7 @@ def ensure_mapped(
                     continue
                 may_make -= 1
                 try:
-                    _create(admin, [_mapped(name)])
+                    _create(admin, [_mapped(name, is_kept=name in retained)])
                 except KafkaException as error:
                     if error.args[0].code() not in _HOPELESS:
                         raise
@@ -142,8 +149,10 @@ def ensure_mapped(
     return found
 
 
-def _mapped(name: str) -> NewTopic:
+def _mapped(name: str, *, is_kept: bool = False) -> NewTopic:
     config = {"max.message.bytes": str(MAX_MESSAGE_BYTES)}
+    if is_kept:
+        config["retention.ms"] = "-1"
     return NewTopic(name, _BROKER_DEFAULT, _BROKER_DEFAULT, config=config)
 
 
@@ -202,6 +211,22 @@ def _serves(admin: AdminClient, name: str, partitions: int) -> bool:
     except KafkaException:
         return False
     return True
+
+
+def _check_retained(
+    facts: Mapping[str, tuple[TopicLimits, dict[str, str]]], retained: Collection[str]
+) -> None:
+    """They may have been made by others. Not a reason to stay away: nothing is lost yet."""
+    for name in sorted(retained):
+        config = facts[name][1]
+        if config["cleanup.policy"] != "delete" or config["retention.ms"] != "-1":
+            _log.warning(
+                "topic %s is the storage of a retained queue, but has retention.ms %s and "
+                "cleanup.policy %s: what waits longer is lost; set -1 and delete",
+                name,
+                config["retention.ms"],
+                config["cleanup.policy"],
+            )
 
 
 def _check_own(own: OwnTopics, facts: dict[str, tuple[TopicLimits, dict[str, str]]]) -> None:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from bridge.adapters.config_files import read_token
+from bridge.config import Config
 from bridge.model.errors import Unavailable
 
 TIMEOUT_S: Final = 5.0
@@ -38,13 +40,14 @@ def ask(
     path: str,
     headers: Mapping[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
+    body: bytes | None = None,
 ) -> Answer:
     """Whatever the appliance answers. Raises NotRunning, or Unavailable if it says nothing."""
     address = urlsplit(url)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=timeout_s)
     try:
         wanted = {"Accept": "application/json", **(headers or {})}
-        connection.request(method, path, headers=wanted)
+        connection.request(method, path, body, wanted)
         answer = connection.getresponse()
         return Answer(answer.status, answer.reason, answer.read(MAX_ANSWER))
     except ConnectionRefusedError as error:
@@ -60,15 +63,21 @@ def ask(
         connection.close()
 
 
+def credentials(config: Config) -> dict[str, str]:
+    """The headers of whoever may write."""
+    path = config.admin.token_file
+    return {} if path is None else {"Authorization": f"Bearer {read_token(path)}"}
+
+
 def object_in(answer: Answer, url: str) -> dict[str, Any]:
     try:
         data = json.loads(answer.body)
     except ValueError as error:
-        raise _stranger(url) from error
+        raise stranger(url) from error
     if not isinstance(data, dict):
-        raise _stranger(url)
+        raise stranger(url)
     return data
 
 
-def _stranger(url: str) -> Unavailable:
+def stranger(url: str) -> Unavailable:
     return Unavailable(f"{url} is not an msmq-bridge; check listen.admin in the configuration")

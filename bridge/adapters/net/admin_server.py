@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hmac
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import msgspec
 from aiohttp import web
 
 from bridge.adapters.config_files import read_token
+from bridge.adapters.net.admin_answers import answer, failure
+from bridge.adapters.net.queue_routes import QueueRoutes
+from bridge.adapters.queue_desk import QueueDesk
 from bridge.adapters.telemetry import Telemetry
-from bridge.core.reload import OrderWouldBreak
-from bridge.model.errors import ConfigError, Unavailable
+from bridge.model.errors import BridgeError, ConfigError
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +41,10 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Appliance(Protocol):
     """What the admin port may ask."""
 
+    @property
+    def desk(self) -> QueueDesk | None:
+        """The queues; None until they are there."""
+
     def status(self) -> dict[str, object]:
         """The answer of /api/status: plain values, ready for JSON."""
 
@@ -62,6 +66,7 @@ class AdminServer:
     ) -> None:
         self._appliance, self._telemetry = appliance, telemetry
         self._token_file = token_file
+        self._queues = QueueRoutes(lambda: appliance.desk, self._refused)
         self._runner: web.AppRunner | None = None
 
     async def start(self, host: str, port: int) -> str:
@@ -101,46 +106,42 @@ class AdminServer:
         application.router.add_get("/api/status", self._status)
         application.router.add_get("/api/trace", self._trace)
         application.router.add_post("/api/mappings/reload", self._reload)
+        self._queues.register(application.router)
         return application
 
     async def _livez(self, _: web.Request) -> web.Response:
-        return _json({"live": True})
+        return answer({"live": True})
 
     async def _readyz(self, _: web.Request) -> web.Response:
         ready, reasons = self._appliance.ready()
-        return _json({"ready": ready, "reasons": reasons}, status=200 if ready else 503)
+        return answer({"ready": ready, "reasons": reasons}, status=200 if ready else 503)
 
     async def _metrics(self, request: web.Request) -> web.Response:
         body, content_type = self._telemetry.exposition(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
     async def _status(self, _: web.Request) -> web.Response:
-        return _json(self._appliance.status())
+        return answer(self._appliance.status())
 
     async def _trace(self, request: web.Request) -> web.Response:
         asked = [(kind, text) for kind, text in request.query.items() if kind in TRACED and text]
         if len(asked) != 1 or len(request.query) != 1:
-            return _json({"error": f"ask with one of {', '.join(TRACED)}"}, status=400)
+            return answer({"error": f"ask with one of {', '.join(TRACED)}"}, status=400)
         try:
-            return _json({"verdicts": await self._appliance.trace(*asked[0])})
-        except Unavailable as error:
-            return _json({"error": str(error)}, status=503)
+            return answer({"verdicts": await self._appliance.trace(*asked[0])})
+        except BridgeError as error:
+            return failure(error)
 
     async def _reload(self, request: web.Request) -> web.Response:
         if (refused := self._refused(request)) is not None:
             return refused
         force = request.query.get("force", "0")
         if force not in ("0", "1"):
-            return _json({"error": "force is 0 or 1"}, status=400)
+            return answer({"error": "force is 0 or 1"}, status=400)
         try:
-            return _json(await self._appliance.reload(force == "1"))
-        except OrderWouldBreak as error:
-            breaks = [msgspec.structs.asdict(b) for b in error.breaks]
-            return _json({"error": str(error), "breaks_order": breaks}, status=409)
-        except ConfigError as error:
-            return _json({"error": str(error)}, status=400)
-        except Unavailable as error:
-            return _json({"error": str(error)}, status=503)
+            return answer(await self._appliance.reload(force == "1"))
+        except BridgeError as error:
+            return failure(error)
 
     def _refused(self, request: web.Request) -> web.Response | None:
         """Who may write: whoever has the token; without one this machine, but no web page in it."""
@@ -151,16 +152,16 @@ class AdminServer:
             ):
                 return None
             mend = "set admin.token_file to write from elsewhere"
-            return _json({"error": f"only this machine may write; {mend}"}, status=403)
+            return answer({"error": f"only this machine may write; {mend}"}, status=403)
         try:
             token = read_token(self._token_file)
         except ConfigError as error:
             logger.error("nobody may write: %s", error)  # the path is not for strangers
-            return _json({"error": "admin.token_file cannot be used, see the log"}, status=503)
+            return answer({"error": "admin.token_file cannot be used, see the log"}, status=503)
         given = request.headers.get("Authorization", "")
         if hmac.compare_digest(given.encode("utf-8", "replace"), f"Bearer {token}".encode()):
             return None
-        return _json({"error": "the admin token is missing or wrong"}, status=401)
+        return answer({"error": "the admin token is missing or wrong"}, status=401)
 
 
 @web.middleware
@@ -169,18 +170,14 @@ async def _guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
     try:
         response = await handler(request)
     except web.HTTPException as error:
-        response = _json({"error": error.reason}, status=error.status)
+        response = answer({"error": error.reason}, status=error.status)
         if "Allow" in error.headers:
             response.headers["Allow"] = error.headers["Allow"]
     except Exception:
         logger.exception("%s failed", request.path)
-        response = _json({"error": "internal error, see the log"}, status=500)
+        response = answer({"error": "internal error, see the log"}, status=500)
     response.headers.update(_HEADERS)
     return response
-
-
-def _json(data: object, status: int = 200) -> web.Response:
-    return web.json_response(data, status=status, dumps=lambda value: json.dumps(value) + "\n")
 
 
 def _joined(host: str, port: int) -> str:

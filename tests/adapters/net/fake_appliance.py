@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from bridge.adapters.net.admin_server import AdminServer
+from bridge.adapters.queue_desk import QueueDesk
 from bridge.adapters.telemetry import Telemetry
 from bridge.model.errors import SinkUnavailable
 
 
 class FakeAppliance:
-    def __init__(self) -> None:
+    def __init__(self, desk: QueueDesk | None = None) -> None:
+        self.desk = desk
         self.reasons: list[str] = []
         self.fails = False
         self.away = ""

@@ -2,11 +2,14 @@
 
 import asyncio
 import socket
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from bridge.adapters.net.admin_client import get_json
-from bridge.model.errors import Unavailable
+from bridge.adapters.config_files import load_config
+from bridge.adapters.net.admin_client import ask, credentials, get_json
+from bridge.model.errors import ConfigError, Unavailable
 from tests.adapters.net.fake_appliance import FakeAppliance, admin_server
 
 
@@ -58,3 +61,38 @@ def test_somebody_else_there(answer: bytes, word: str) -> None:
             assert len(str(caught.value).splitlines()) == 1
 
     asyncio.run(run())
+
+
+def test_a_body_is_posted() -> None:
+    got: list[bytes] = []
+
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        got.append(await reader.readuntil(b"\r\n\r\n"))
+        got.append(await reader.readexactly(4))
+        writer.write(b"HTTP/1.1 409 Conflict\r\nContent-Length: 2\r\n\r\n{}")
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    async def run() -> None:
+        async with await asyncio.start_server(reply, "127.0.0.1", 0) as server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            answer = await asyncio.to_thread(ask, url, "POST", "/x", {"X-A": "b"}, 5.0, b"body")
+            assert (answer.status, answer.reason, answer.body) == (409, "Conflict", b"{}")
+
+    asyncio.run(run())
+    assert got[0].startswith(b"POST /x HTTP/1.1\r\n")
+    assert b"\r\nContent-Length: 4\r\n" in got[0]
+    assert b"\r\nX-A: b\r\n" in got[0]
+    assert got[1] == b"body"
+
+
+def test_who_may_write_shows_the_token(tmp_path: Path) -> None:
+    config = load_config(None)
+    assert credentials(config) == {}
+    file = tmp_path / "admin.token"
+    with_token = replace(config, admin=replace(config.admin, token_file=file))
+    with pytest.raises(ConfigError, match="cannot be read"):
+        credentials(with_token)
+    file.write_text("s3cret\n")
+    assert credentials(with_token) == {"Authorization": "Bearer s3cret"}

@@ -1,0 +1,89 @@
+"""A cursor: an iterator over a queue that outlives what comes and goes in it. MS-MQDMPR 3.2
+
+It remembers a place, not a message, so arrivals and removals do not disturb it (DM-24). What is
+inserted before its place is not visited, unless the cursor waits: then whatever becomes available
+next is its message, wherever it is (MS-MQDMPR 3.2.7.5).
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Protocol
+
+from bridge.core.retained.errors import Refused, Status
+from bridge.core.retained.place import END, START
+from bridge.core.retained.rows import Row
+
+
+class Readable(Protocol):
+    """The available messages of a queue, at one moment."""
+
+    def at(self, place: int) -> Row | None: ...
+
+    def after(self, place: int) -> Row | None: ...
+
+
+class CursorState(Enum):
+    UNREAD = auto()
+    READ = auto()
+    WAIT_PEEK = auto()
+    WAIT_RECEIVE = auto()
+
+
+class Cursor:
+    def __init__(self) -> None:
+        self.place = START
+        self.state = CursorState.UNREAD
+        self._before = CursorState.UNREAD
+
+    def peek(self, queue: Readable) -> Row | None:
+        """None: wait. MS-MQDMPR 3.2.7.2"""
+        if self._has_read():
+            return self._same(queue)
+        return self._read(queue.after(self.place))
+
+    def peek_next(self, queue: Readable) -> Row | None:
+        """None: wait. MS-MQDMPR 3.2.7.3"""
+        if not self._has_read():
+            raise Refused(Status.ILLEGAL_CURSOR_ACTION, "it has not read a message yet")
+        return self._read(queue.after(self.place))
+
+    def receive(self, queue: Readable) -> Row | None:
+        """None: wait. MS-MQDMPR 3.2.7.4"""
+        row = self._same(queue) if self._has_read() else queue.after(self.place)
+        if row is not None:
+            self.place, self.state = row.lookup_id, CursorState.UNREAD
+        return row
+
+    def wait(self, *, destructive: bool) -> None:
+        self._before = self.state
+        self.state = CursorState.WAIT_RECEIVE if destructive else CursorState.WAIT_PEEK
+
+    def arrived(self, row: Row) -> None:
+        """The message that it waited for. MS-MQDMPR 3.2.7.5"""
+        is_peek = self.state is CursorState.WAIT_PEEK
+        self.state = CursorState.READ if is_peek else CursorState.UNREAD
+        self.place = row.lookup_id
+
+    def waited_in_vain(self) -> None:
+        """MS-MQDMPR 3.2.7.6; after a peek the state is as it was before (T-24)."""
+        if self.state is CursorState.WAIT_RECEIVE:
+            self.place, self.state = END, CursorState.UNREAD
+        elif self.state is CursorState.WAIT_PEEK:
+            self.state = self._before
+
+    def _has_read(self) -> bool:
+        if self.state in (CursorState.WAIT_PEEK, CursorState.WAIT_RECEIVE):
+            raise Refused(Status.ILLEGAL_CURSOR_ACTION, "another read waits on it")
+        return self.state is CursorState.READ
+
+    def _same(self, queue: Readable) -> Row:
+        row = queue.at(self.place)
+        if row is None:
+            raise Refused(Status.MESSAGE_ALREADY_RECEIVED)
+        return row
+
+    def _read(self, row: Row | None) -> Row | None:
+        if row is not None:
+            self.place, self.state = row.lookup_id, CursorState.READ
+        return row
