@@ -129,9 +129,9 @@ class RetainedView:
             self._change_many(_ADD, values)
         except ValueError:
             self._change("rollback to adding")
-            raise
-        finally:
             self._change("release adding")
+            raise
+        self._change("release adding")
         for queue, its in groupby(rows, key=attrgetter("queue")):
             sizes = [row.size for row in its]
             self._count(queue, len(sizes), sum(sizes))
