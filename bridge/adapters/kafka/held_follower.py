@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -19,7 +20,7 @@ from typing import Final, cast
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from bridge.adapters.kafka.client import Settings, consumer
+from bridge.adapters.kafka.client import CALL_TIMEOUT_S, Settings, consumer
 from bridge.core.ports import Record
 from bridge.core.retained.keeping import row_in
 from bridge.core.retained.rows import RecordAt, Row
@@ -28,6 +29,7 @@ from bridge.model.guid import Guid
 
 Partition = tuple[str, int]
 RETRY_S: Final = 2.0
+LOOK_AGAIN_S: Final = 30.0  # for a topic that is not there
 _PER_CALL: Final = 1000
 _AHEAD: Final = 4  # batches that the loop has not taken yet
 _NOT_THERE: Final = (
@@ -63,6 +65,8 @@ class HeldFollower:
         self._loop = asyncio.get_running_loop()
         self._wanted: SimpleQueue[Mapping[Partition, int]] = SimpleQueue()
         self._positions: dict[Partition, int] = {}
+        self._absent: dict[Partition, int] = {}
+        self._look_again = 0.0
         self._room = threading.Semaphore(_AHEAD)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="retained", daemon=True)
@@ -110,15 +114,34 @@ class HeldFollower:
                 self._hand_over(self._batch(found))
 
     def _assign_more(self, source: Consumer) -> None:
+        more: dict[Partition, int] = {}
         with suppress(Empty):
             while True:
-                places = self._wanted.get_nowait()
-                more = {at: offset for at, offset in places.items() if at not in self._positions}
-                self._positions |= more
-                if more:
-                    source.incremental_assign(
-                        [TopicPartition(t, p, o) for (t, p), o in more.items()]
-                    )
+                more |= self._wanted.get_nowait()
+        if self._absent and time.monotonic() > self._look_again:
+            more, self._absent = self._absent | more, {}
+        more = {at: offset for at, offset in more.items() if at not in self._positions}
+        if more:
+            there = self._those_there(source, more)
+            self._positions |= there
+            source.incremental_assign([TopicPartition(t, p, o) for (t, p), o in there.items()])
+
+    def _those_there(self, source: Consumer, wanted: dict[Partition, int]) -> dict[Partition, int]:
+        """Somebody may have deleted a topic: the others are read; it is looked for now and then."""
+        try:
+            found = source.list_topics(timeout=CALL_TIMEOUT_S).topics
+        except KafkaException:
+            self._wanted.put(wanted)
+            raise
+        there = {at: offset for at, offset in wanted.items() if at[0] in found}
+        absent = {at: offset for at, offset in wanted.items() if at[0] not in found}
+        if absent:
+            for topic in sorted({topic for topic, _ in absent}):
+                _log.error("topic %s is not in Kafka any more: its messages cannot be read", topic)
+            self._absent |= absent
+            self._look_again = time.monotonic() + LOOK_AGAIN_S
+            self._hand_over(Batch((), {}, frozenset(absent)))
+        return there
 
     def _batch(self, found: Sequence[Message]) -> Batch:
         rows: list[Row] = []
@@ -137,7 +160,6 @@ class HeldFollower:
                 ended.add(at)
             elif error.code() in _NOT_THERE:  # the others go on; it is asked for again and again
                 _log.error("topic %s is not in Kafka any more: its messages cannot be read", at[0])
-                ended.update(known for known in self._positions if known[0] == at[0])
             else:
                 raise KafkaException(error)
         return Batch(rows, positions, frozenset(ended))

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
+from msgspec.structs import replace
 
 from bridge.adapters.intake import ShardPump
 from bridge.adapters.kafka.embedded import EmbeddedKafka
@@ -53,7 +54,11 @@ class World:
 
     def make_topics(self) -> None:
         named = {q.topic for q in self.queues} | {q.journal for q in self.queues}
-        ensure_topics(self.settings, self.own, 1, named - {""}, named - {""})
+        facts = ensure_topics(self.settings, self.own, 1, named - {""}, named - {""})
+        self.queues = [
+            replace(q, journal_partitions=facts[q.journal].partitions) if q.journal else q
+            for q in self.queues
+        ]
 
     def delete_records(self, before: int, topic: str = "") -> None:
         """As retention does, only at once."""
