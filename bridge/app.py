@@ -97,6 +97,7 @@ class Appliance:
         self.telemetry.waiting_forward_bytes.set_function(
             lambda: sum(pump.shard.forwards.size for pump in self._pumps)
         )
+        self.telemetry.retained = self._depths
         self._meter = Meter(self.telemetry, self._count_pending)
         self._started = time.time()
         self._starting = "starting"
@@ -320,6 +321,7 @@ class Appliance:
             clock_skew_s=int(self.config.queue_manager.clock_skew_s),
             quota_kb=self.config.queue_manager.quota_kb,
             release_after_s=float(self.config.rpc.release_after_s),
+            removed=self.telemetry.removal,
         )
         for pump in self._pumps:
             pump.shard.keeper = self._retained.keeper
@@ -415,6 +417,9 @@ class Appliance:
             reasons.append(f"Kafka {self._health.why}")
         return not reasons, reasons
 
+    def _depths(self) -> list[tuple[str, int, int]]:
+        return self._retained.depths() if self._retained is not None else []
+
     def _count_streams(self) -> int:
         return sum(len(p.shard.streams) + len(p.shard.posted) for p in self._pumps)
 
@@ -443,7 +448,11 @@ class Appliance:
             "topic_prefix": self.config.topic_prefix,
             "shards": len(self._pumps),
             "uptime_s": round(time.time() - self._started, 1),
-            "queues": overview.queues(self.mappings.queues, measured["topics"]),
+            "queues": overview.queues(
+                self.mappings.queues,
+                measured["topics"],
+                {queue: count for queue, count, _ in self._depths()},
+            ),
             "sessions": overview.sessions(connections),
             "session_count": len(connections),
             "streams": self._count_streams(),

@@ -181,6 +181,11 @@ class RetainedService:
             self._save()
             self.view.close()
 
+    def depths(self) -> list[tuple[str, int, int]]:
+        """Every queue that holds messages, with their number and size."""
+        held = [(name, self.view.totals(name)) for name in self.view.queues()]
+        return [(name, totals.count, totals.bytes) for name, totals in held]
+
     def require_kafka(self) -> None:
         """Before a change is begun that Kafka would have to take."""
         if self._is_stopped or not self._pump.is_open:
