@@ -18,7 +18,7 @@ from bridge.adapters.mapping_files import load_mappings, mapping_files
 from bridge.config import Config
 from bridge.core.catalogue import Catalogue, TopicLimits
 from bridge.core.mapping_rules import Mappings
-from bridge.core.reload import OrderWouldBreak, changes, order_breaks
+from bridge.core.reload import OrderWouldBreak, changes, mode_changes, order_breaks
 from bridge.core.shard import Shard
 from bridge.model.errors import BridgeError
 from bridge.model.guid import NULL_GUID, Guid
@@ -77,7 +77,10 @@ class MappedQueues:
             before, self.mappings = self.mappings, mappings
         changed, unchanged = changes(before, mappings)
         _log.warning("mappings were read again; changed: %s", ", ".join(changed) or "nothing")
-        return {"applied": changed, "unchanged": unchanged}
+        notes = mode_changes(before, mappings)
+        for note in notes:
+            _log.warning("%s", note)
+        return {"applied": changed, "unchanged": unchanged} | ({"notes": notes} if notes else {})
 
     async def edit(
         self, queue: str, entry: Mapping[str, str] | None, shards: Sequence[Shard]

@@ -72,6 +72,7 @@ class Reloaded(msgspec.Struct, frozen=True):
 
     applied: tuple[str, ...] = ()
     unchanged: int = 0
+    notes: tuple[str, ...] = ()
 
 
 def register(map_app: typer.Typer) -> None:
@@ -220,7 +221,8 @@ def _understood(url: str, answer: Answer) -> Reloaded:
     data, status = object_in(answer, url), answer.status
     if status == http.client.OK:
         applied = tuple(map(str, data.get("applied", ())))
-        return Reloaded(applied, int(data.get("unchanged", 0)))
+        notes = tuple(str(note) for note in data.get("notes", ()))
+        return Reloaded(applied, int(data.get("unchanged", 0)), notes)
     if status == http.client.CONFLICT and data.get("breaks_order"):
         raise OrderBreaks(data["breaks_order"])
     if status in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):

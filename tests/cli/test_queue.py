@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,7 +48,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def answer(capsys: Printed) -> object:
+def answer(capsys: Printed) -> Any:
     printed = capsys.readouterr()
     assert printed.err == ""
     return json.loads(printed.out)
@@ -67,7 +68,7 @@ def complaint(capsys: Printed) -> str:
 
 def test_list(world: World, capsys: Printed) -> None:
     assert world.run("list", "-o", "json") == 0
-    (queue,) = answer(capsys)  # type: ignore[misc]
+    (queue,) = answer(capsys)
     assert (queue["name"], queue["mode"]) == (ORDERS, "retain")
     assert world.run("list") == 0
     assert ORDERS in capsys.readouterr().out
@@ -76,7 +77,7 @@ def test_list(world: World, capsys: Printed) -> None:
 def test_peek_leaves_everything(world: World, capsys: Printed) -> None:
     assert world.run("peek", ORDERS, "-o", "json") == 0
     rows = answer(capsys)
-    assert [row["value"] for row in rows] == ["1", "2", "3"]  # type: ignore[attr-defined]
+    assert [row["value"] for row in rows] == ["1", "2", "3"]
     assert len(world.desk.held[ORDERS]) == 3
 
 
@@ -84,7 +85,7 @@ def test_peek_says_how_to_go_on(world: World, capsys: Printed) -> None:
     assert world.run("peek", ORDERS, "--limit", "2") == 0
     assert capsys.readouterr().err == "there are more; --after 2 shows the next ones\n"
     assert world.run("peek", ORDERS, "--after", "2", "-o", "json") == 0
-    (row,) = answer(capsys)  # type: ignore[misc]
+    (row,) = answer(capsys)
     assert row["lookup_id"] == 3
 
 
@@ -125,7 +126,7 @@ def test_what_does_not_go_together(
 
 def test_receive_takes_them_in_order(world: World, capsys: Printed) -> None:
     assert world.run("receive", ORDERS, "-n", "9", "-o", "json") == 0
-    assert [row["value"] for row in answer(capsys)] == ["1", "2", "3"]  # type: ignore[attr-defined]
+    assert [row["value"] for row in answer(capsys)] == ["1", "2", "3"]
     assert world.run("receive", ORDERS) == 1
     assert "there is no message" in complaint(capsys)
 

@@ -1,8 +1,9 @@
 """Reading back what was committed for readers: in order, once, through every outage."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ class World:
         for number in numbers:
             message = plain(number)
             bare = Record(self.topic, message.body, headers=headers_of(message))
-            headers = marked(bare, LOCAL, KEPT, number).headers
+            headers: Any = marked(bare, LOCAL, KEPT, number).headers
             producer.produce(topic or self.topic, bare.value, headers=headers, partition=0)
         if commits:
             producer.commit_transaction(30)
@@ -154,21 +155,18 @@ def test_a_slow_loop_is_not_buried(world: World, monkeypatch: pytest.MonkeyPatch
     """No more batches wait than it was made for."""
     monkeypatch.setattr(module, "_PER_CALL", 1)
     world.write(range(1, 50))
-    handed: list[object] = []
+    handed: list[Callable[[], None]] = []
 
     async def play() -> None:
         async with world.following() as follower:
             call = follower._loop.call_soon_threadsafe
 
-            def counted(*what: object) -> None:
-                handed.append(what)
-
-            follower._call = counted  # type: ignore[assignment]
+            follower._call = handed.append  # type: ignore[method-assign,assignment]
             already = len(world.batches)
             await until(lambda: len(handed) + already >= module._AHEAD)
             await asyncio.sleep(0)
             assert len(handed) <= module._AHEAD
-            for (what,) in list(handed):  # type: ignore[misc]
+            for what in list(handed):
                 call(what)
             del follower._call
 

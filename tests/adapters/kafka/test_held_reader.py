@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -23,7 +24,7 @@ class Topic:
     def __init__(self, kafka: EmbeddedKafka) -> None:
         self.bootstrap = kafka.bootstrap_servers
         self.name = create_topic(self.bootstrap, unique("held"), 2)
-        self.settings = {"bootstrap.servers": self.bootstrap}
+        self.settings: dict[str, Any] = {"bootstrap.servers": self.bootstrap}
 
     def write(self, count: int, partition: int = 0, size: int = 0) -> None:
         """In one transaction, whose marker takes an offset, too."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from itertools import count
-from typing import Any
 
 from bridge.adapters.retained.departure import Departure, Unit
 from bridge.core.ports import Record, Snapshot
@@ -40,10 +39,8 @@ class World:
         self.looks += 1
         return next((offset for offset in self.waiting if offset > after), None)
 
-    def fill(self, made: Commit, **records: Any) -> Departure:
-        task = Departure(
-            made, records, receipts(), lambda _: ("", None), self.unit, self.done.append
-        )
+    def fill(self, made: Commit) -> Departure:
+        task = Departure(made, {}, receipts(), lambda _: ("", None), self.unit, self.done.append)
         task.fill(self.shard)
         return task
 

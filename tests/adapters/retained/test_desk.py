@@ -169,7 +169,7 @@ def test_cancelled_before_it_is_confirmed_gives_it_back(world: World) -> None:
                 reading.set()
                 await asyncio.Event().wait()
 
-            process.service.reader.read = hang  # type: ignore[method-assign]
+            process.service.reader.read = hang  # type: ignore[method-assign,assignment]
             task = asyncio.create_task(process.desk.receive(KEPT))
             await reading.wait()
             assert len(process.service.queues._stock.locks) == 1
@@ -207,7 +207,7 @@ def test_kafka_away_when_the_message_is_read(world: World) -> None:
             async def fail(_: object) -> Any:
                 raise SinkUnavailable("Kafka: away")
 
-            process.service.reader.read = fail  # type: ignore[method-assign]
+            process.service.reader.read = fail  # type: ignore[method-assign,assignment]
             with pytest.raises(SinkUnavailable, match="away"):
                 await process.desk.receive(KEPT)
             process.service.reader.read = read  # type: ignore[method-assign]

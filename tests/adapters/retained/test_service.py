@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -134,7 +135,7 @@ def test_a_stop_with_a_commit_under_way(world: World) -> None:
                 held.set()
                 await asyncio.Event().wait()
 
-            process.sink.publish = hang  # type: ignore[method-assign]
+            process.sink.publish = hang  # type: ignore[method-assign,assignment]
             taking = asyncio.create_task(process.desk.receive(KEPT))
             await held.wait()
         with pytest.raises(SinkUnavailable, match="stops"):
@@ -276,13 +277,14 @@ def test_foreign_records_in_the_topic_are_no_messages(
             (record,) = await asyncio.to_thread(world.records, world.topic)
             producer = transactional_producer(world.kafka.bootstrap_servers, unique("stranger"))
             producer.begin_transaction()
-            for headers in (
+            strangers: list[Any] = [
                 [],
                 [("msmq.held", held), ("msmq.lookup", b"not a number")],
                 [("msmq.held", held), ("msmq.lookup", b"9"), ("msmq.id", b"nonsense")],
                 [("msmq.held", b"\xff/\xff"), ("msmq.lookup", b"9")],
                 record.headers(),  # a copy of ours
-            ):
+            ]
+            for headers in strangers:
                 producer.produce(world.topic, b"stranger", headers=headers, partition=0)
             producer.commit_transaction(30)
             await process.send(*numbered((2,)))
