@@ -131,10 +131,10 @@ NOT_YET = "not supported yet in this version"
 # An entry of `queues` (or a whole file), and a word of the complaint; § is where it must point to.
 BROKEN_MAPPINGS: list[tuple[str, str]] = [
     # understood, but not done yet
-    ("queue: a, mode: §retain", NOT_YET),
+    ("queue: a, mode: §kept", "forward"),
     ("queue: a, allow_read: §[]", NOT_YET),
     ("queue: a, allow_read: §[bob]", NOT_YET),
-    ("defaults: {mode: §retain}", NOT_YET),
+    ("defaults: {mode: §kept}", "forward"),
     # rules that contradict each other
     ("queue: a, key: none, order: §key", "nothing to pick a partition by"),
     ("defaults: {key: none, order: §key}", "nothing to pick a partition by"),

@@ -53,7 +53,7 @@ def test_patterns_are_those_of_javascript() -> None:
 
 def test_what_is_not_supported_is_not_offered() -> None:
     properties = SCHEMA["properties"]["queues"]["items"]["properties"]
-    assert properties["mode"]["enum"] == ["forward"]
+    assert properties["mode"]["enum"] == ["forward", "retain"]
     assert "allow_read" not in properties
 
 
