@@ -194,7 +194,10 @@ def _tell(
         return {"state": "failed", "why": str(error)}, error
     if reloaded is None:
         return {"state": "not running"}, None
-    return {"state": "reloaded", **msgspec.structs.asdict(reloaded)}, None
+    told = msgspec.structs.asdict(reloaded)
+    if not reloaded.notes:
+        del told["notes"]
+    return {"state": "reloaded", **told}, None
 
 
 def reload(config: Config, force: bool) -> Reloaded | None:
