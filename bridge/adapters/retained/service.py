@@ -78,7 +78,7 @@ class RetainedService:
         self._is_live = False
         self._positions: dict[Partition, int] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self.reader = HeldReader(settings, f"{prefix}-held-reader")
+        self.reader = HeldReader(settings, f"{prefix}.held-reader")
         self._open()
 
     # -- start and end ----------------------------------------------------------------------
@@ -114,7 +114,7 @@ class RetainedService:
     async def start(self) -> None:
         """Until the shelf has all that is committed now."""
         self._follower = HeldFollower(
-            self._settings, f"{self._prefix}-held", self.local, self._skew, self._take
+            self._settings, f"{self._prefix}.held", self.local, self._skew, self._take
         )
         self._follower.start()
         self._follow()
