@@ -335,8 +335,9 @@ class Appliance:
         self.desk = Desk(self._retained, lambda: self._queues.catalogue, self._edit_mapping)
 
     async def _edit_mapping(self, queue: str, entry: dict[str, str] | None) -> None:
-        await self._queues.edit(queue, entry)
-        await self.reload(force=True)
+        if self._starting:
+            raise SinkUnavailable(f"not yet: {self._starting}")
+        await self._queues.edit(queue, entry, [pump.shard for pump in self._pumps])
         if self._retained is not None:
             self._retained.define()
 

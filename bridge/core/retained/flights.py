@@ -42,6 +42,11 @@ class Flights:
         row = lock.row
         return Removal(row, reason, owed(row, reason), self._copy(row, reason, now))
 
+    def lose(self, lock: Lock) -> Commit:
+        """There is no record to copy. Its sender hears what comes nearest: nobody received it."""
+        row, reason = lock.row, MessageClass.NACK_Q_PURGED
+        return self.launch((Removal(row, reason, owed(row, reason), is_lost=True),))
+
     def launch(self, effects: Sequence[Effect]) -> Commit:
         """From here on only `settle` or `restore` ends it: one outcome for each message. DM-17"""
         for effect in effects:
