@@ -92,7 +92,9 @@ class Clerk:
         info = self.info(name)
         if not part:
             return int(info["messages"])
-        return int(info["journal_messages"] if part == "journal" else info["subqueues"].get(part, 0))
+        return int(
+            info["journal_messages"] if part == "journal" else info["subqueues"].get(part, 0)
+        )
 
     # -- changing ---------------------------------------------------------------------------
 
