@@ -131,8 +131,8 @@ class RetainedService:
         self._follower = HeldFollower(
             self._settings, f"{self._prefix}.held", self.local, self._skew, self._take, self._fail
         )
-        self._follower.start()
         self._follow()
+        self._follower.start()
         await self._caught_up.wait()
         self._check()
         self._is_live = True
