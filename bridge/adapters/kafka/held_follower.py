@@ -30,6 +30,7 @@ from bridge.model.guid import Guid
 Partition = tuple[str, int]
 RETRY_S: Final = 2.0
 LOOK_AGAIN_S: Final = 30.0  # for a topic that is not there
+WAIT_S: Final = 0.2  # for a record, while nothing else is to be done
 _PER_CALL: Final = 1000
 _AHEAD: Final = 4  # batches that the loop has not taken yet
 _NOT_THERE: Final = (
@@ -103,17 +104,22 @@ class HeldFollower:
                 source.close()
 
     def _read(self, source: Consumer) -> None:
-        source.assign([TopicPartition(t, p, o) for (t, p), o in self._positions.items()])
+        self._find_more(
+            source
+        )  # what librdkafka is given first it looks up at once, not what follows
+        source.assign(_places(self._positions))
         while not self._stop.is_set():
-            self._assign_more(source)
+            if more := self._find_more(source):
+                source.incremental_assign(_places(more))
             if not self._positions:
-                self._stop.wait(0.2)
+                self._stop.wait(WAIT_S)
                 continue
-            found = source.consume(_PER_CALL, timeout=0.2)
-            if found:
-                self._hand_over(self._batch(found))
+            found = source.consume(1, timeout=WAIT_S)
+            if found:  # more would be waited for: readers want the first one now
+                self._hand_over(self._batch(found + source.consume(_PER_CALL, timeout=0)))
 
-    def _assign_more(self, source: Consumer) -> None:
+    def _find_more(self, source: Consumer) -> dict[Partition, int]:
+        """Partitions that nobody has asked for before."""
         more: dict[Partition, int] = {}
         with suppress(Empty):
             while True:
@@ -121,10 +127,9 @@ class HeldFollower:
         if self._absent and time.monotonic() > self._look_again:
             more, self._absent = self._absent | more, {}
         more = {at: offset for at, offset in more.items() if at not in self._positions}
-        if more:
-            there = self._those_there(source, more)
-            self._positions |= there
-            source.incremental_assign([TopicPartition(t, p, o) for (t, p), o in there.items()])
+        there = self._those_there(source, more) if more else {}
+        self._positions |= there
+        return there
 
     def _those_there(self, source: Consumer, wanted: dict[Partition, int]) -> dict[Partition, int]:
         """Somebody may have deleted a topic: the others are read; it is looked for now and then."""
@@ -191,6 +196,10 @@ class HeldFollower:
         self._room.release()
         if not self._stop.is_set():
             self._take(batch)
+
+
+def _places(offsets: Mapping[Partition, int]) -> list[TopicPartition]:
+    return [TopicPartition(topic, number, at) for (topic, number), at in offsets.items()]
 
 
 def _place(at: RecordAt) -> tuple[str, int, int]:

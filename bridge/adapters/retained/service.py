@@ -87,7 +87,8 @@ class RetainedService:
         self._is_live = False
         self._positions: dict[Partition, int] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self.reader = HeldReader(settings, f"{prefix}-held-reader")
+        self._journals: dict[str, str] = {}  # topics, by queue
+        self.reader = HeldReader(settings, f"{prefix}.held-reader")
         self._fetching = Fetching(self.reader.read, self._add)
         self._fetcher: asyncio.Task[None] | None = None
         self._open()
@@ -128,20 +129,21 @@ class RetainedService:
     async def start(self) -> None:
         """Until the shelf has all that is committed now."""
         self._follower = HeldFollower(
-            self._settings, f"{self._prefix}-held", self.local, self._skew, self._take, self._fail
+            self._settings, f"{self._prefix}.held", self.local, self._skew, self._take, self._fail
         )
-        self._follower.start()
         self._follow()
+        self._follower.start()
         await self._caught_up.wait()
         self._check()
         self._is_live = True
         self._fetcher = asyncio.create_task(self._fetching.run())
         self.define()  # subqueues are there as long as they hold messages
         self._define_strays()
-        self._tick()
 
     async def run(self) -> None:
-        """Until something breaks: new topics, and the shelf on disk."""
+        """Until something breaks: new topics, and the shelf on disk. Messages leave from now on,
+        so whoever hands out acks must be there."""
+        self._tick()
         looked = time.monotonic()
         while True:
             await asyncio.sleep(SAVE_S)
@@ -201,7 +203,21 @@ class RetainedService:
     def define(self) -> None:
         """All queues that the catalogue knows by now."""
         for queue in list(self._catalogue().known()):
-            self.queues.define(queue.name, traits_of(queue))
+            self._define(queue)
+
+    def _define(self, queue: Queue) -> None:
+        """Its journal's topic stays known as long as messages may be copied there.
+
+        One that is still being deleted is made again later."""
+        if self._is_going(queue.name.lower()):
+            return
+        self.queues.define(queue.name, traits_of(queue))
+        if queue.journal:
+            self._journals[queue.name.lower()] = queue.journal
+
+    def _is_going(self, name: str) -> bool:
+        known = self.queues.queue(name)
+        return known is not None and known.is_deleted
 
     def _define_strays(self) -> None:
         for name in self.queues.strays():
@@ -240,8 +256,7 @@ class RetainedService:
         """The topic for copies of a journal or of the dead letters."""
         if queue == DEADLETTER:
             return self._deadletter, None
-        found = self._catalogue().by_path(parent_of(queue))
-        return (found.journal, None) if found is not None and found.journal else ("", None)
+        return self._journals[parent_of(queue)], None
 
     # -- arrivals ---------------------------------------------------------------------------
 
@@ -278,7 +293,10 @@ class RetainedService:
     def _define_new(self, rows: Iterable[Row]) -> None:
         for name in {parent_of(row.queue) for row in rows if not is_system(row.queue)}:
             queue = self._catalogue().by_path(name)
-            self.queues.define(name, traits_of(queue) if queue is not None else Traits())
+            if queue is not None:
+                self._define(queue)
+            elif self.queues.queue(name) is None:
+                self.queues.define(name, Traits())
 
     # -- commands of the queues -------------------------------------------------------------
 

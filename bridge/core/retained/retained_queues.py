@@ -110,6 +110,7 @@ class RetainedQueues:
     def arrive(self, rows: Sequence[Row], now: Instant) -> list[Command]:
         """Their records are committed. They need not be the last ones of their queues."""
         self._shelf.add(rows)
+        self._flights.arrived(rows)
         self._expiry.arrived(rows)
         commands: list[Command] = []
         for row in rows:
