@@ -105,6 +105,7 @@ class World:
     async def do(self, step: Step) -> None:
         await self._check_alive()
         await asyncio.sleep(step.gap)
+        await self.readers.look()
         await ACTIONS[step.action](self, step)
         await self.readers.look()
         await self.going_on()

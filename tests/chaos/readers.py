@@ -16,7 +16,7 @@ from tests.outside.retained.clerk import Clerk, RefusedError, Seen, path
 
 READERS: Final = 2
 WAIT_S: Final = 1.0
-PAUSE_S: Final = 0.1
+PAUSE_S: Final = 0.1  # of each reader, so that some messages wait whenever something happens
 PATIENCE_S: Final = 60.0
 CUT_OFF: Final = (OSError, http.client.HTTPException, RefusedError, LookupError, ValueError)
 
@@ -61,6 +61,8 @@ class Readers:
                 self._history.events["messages read"] += 1
             elif wait_s == 0.0:
                 return
+            if not self._is_last:
+                await asyncio.sleep(PAUSE_S)
 
     async def look(self) -> None:
         """The whole queue now, if somebody answers."""

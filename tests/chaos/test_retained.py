@@ -19,7 +19,6 @@ STEPS = [
     Step(action="kill bridge", gap=0.3, point="after-commit", count=2),
     Step(action="second bridge", gap=0.5),
     Step(action="freeze broker", gap=0.2, seconds=1.0),
-    Step(action="kill broker, then bridge", gap=0.2, seconds=0.3),
     Step(action="kill bridge", gap=0.3, point="after-produce", count=15),
     LOST_VIEW,
 ]

@@ -18,7 +18,7 @@ from typing import Final, cast
 import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from bridge.adapters.kafka.client import Settings, consumer
+from bridge.adapters.kafka.client import CALL_TIMEOUT_S, Settings, consumer
 from bridge.core.ports import Record
 from bridge.core.retained.keeping import row_in
 from bridge.core.retained.rows import RecordAt, Row
@@ -54,6 +54,7 @@ class HeldFollower:
         self._loop = asyncio.get_running_loop()
         self._wanted: SimpleQueue[Mapping[Partition, int]] = SimpleQueue()
         self._positions: dict[Partition, int] = {}
+        self.spare: frozenset[str] = frozenset()  # topics that may be gone: no queue needs them
         self._room = threading.Semaphore(_AHEAD)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="retained", daemon=True)
@@ -84,6 +85,7 @@ class HeldFollower:
                 source.close()
 
     def _read(self, source: Consumer) -> None:
+        self._drop_missing(source)
         source.assign([TopicPartition(t, p, o) for (t, p), o in self._positions.items()])
         while not self._stop.is_set():
             self._assign_more(source)
@@ -100,10 +102,24 @@ class HeldFollower:
                 places = self._wanted.get_nowait()
                 more = {at: offset for at, offset in places.items() if at not in self._positions}
                 self._positions |= more
-                if more:
-                    source.incremental_assign(
-                        [TopicPartition(t, p, o) for (t, p), o in more.items()]
-                    )
+                missing = self._drop_missing(source)
+                there = [TopicPartition(*at, more[at]) for at in more if at not in missing]
+                if there:
+                    source.incremental_assign(there)
+
+    def _drop_missing(self, source: Consumer) -> set[Partition]:
+        """One topic that was deleted must not hold up all the others."""
+        doubtful = {at for at in self._positions if at[0] in self.spare}
+        if not doubtful:
+            return doubtful
+        known = source.list_topics(timeout=CALL_TIMEOUT_S).topics
+        missing = {at for at in doubtful if at[0] not in known}
+        for at in missing:
+            del self._positions[at]
+            _log.warning("topic %s of a former queue is gone, partition %d too", *at)
+        if missing:
+            self._hand_over(Batch((), {}, frozenset(missing)))
+        return missing
 
     def _batch(self, found: Sequence[Message]) -> Batch:
         rows: list[Row] = []

@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from bridge.adapters.kafka.client import Settings, consumer
 from bridge.adapters.kafka.held_follower import record_of
 from bridge.adapters.kafka.worker import Worker
+from bridge.core.mapping import size_of
 from bridge.core.ports import Record
 from bridge.core.retained.rows import RecordAt
 from bridge.model.errors import SinkUnavailable
@@ -103,10 +104,10 @@ class HeldReader:
         if at in self._cache:
             return
         self._cache[at] = record
-        self._size += len(record.value)
+        self._size += size_of(record)
         while self._size > CACHE_BYTES and len(self._cache) > 1:
             _, old = self._cache.popitem(last=False)
-            self._size -= len(old.value)
+            self._size -= size_of(old)
 
     def _close(self) -> None:
         self._next = None

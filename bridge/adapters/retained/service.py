@@ -176,15 +176,18 @@ class RetainedService:
             _log.warning("%s holds messages, but no mapping has it: it can be read or purged", name)
             self.queues.define(name, Traits())
 
-    def _topics(self) -> dict[str, int]:
-        """Those to follow, and their partitions."""
-        catalogue = self._catalogue()
+    def _mapped_topics(self) -> dict[str, int]:
         found = {self._deadletter: self._deadletters}
-        for queue in catalogue.known():
+        for queue in self._catalogue().known():
             if queue.retains and queue.topic:
                 found[queue.topic] = queue.partitions
             if queue.journal:
                 found[queue.journal] = queue.journal_partitions
+        return found
+
+    def _topics(self) -> dict[str, int]:
+        """Those to follow, and their partitions; some belong to queues that no mapping has now."""
+        found = self._mapped_topics()
         for key in self._pump.shard.kept:
             if key.startswith(TOPIC):
                 topic, _, partitions = key.removeprefix(TOPIC).rpartition("/")
@@ -201,6 +204,7 @@ class RetainedService:
                     places[at] = max(positions.get(at, 0), fronts.get(at, 0))
             if f"{TOPIC}{topic}/{partitions}" not in self._pump.shard.kept and partitions:
                 self._pump.put(f"{TOPIC}{topic}/{partitions}", b"1")
+        self._follower.spare = frozenset(self._topics()) - self._mapped_topics().keys()
         if places:
             self._followed |= set(places)
             self._follower.follow(places)
