@@ -54,7 +54,7 @@ def _renumber() -> None:
     from bridge.adapters.kafka import held_follower
     from bridge.core.retained.rows import Row
 
-    row_in = held_follower.row_in
+    row_in = held_follower.row_in  # type: ignore[attr-defined]
     shift = os.getpid() << 32
 
     def renumbered(*args: Any, **kwargs: Any) -> Any:
@@ -64,7 +64,7 @@ def _renumber() -> None:
         values = {name: getattr(row, name) for name in Row.__struct_fields__}
         return Row(**{**values, "lookup_id": row.lookup_id + shift})
 
-    held_follower.row_in = renumbered
+    held_follower.row_in = renumbered  # type: ignore[attr-defined]
 
 
 def _no_copies() -> None:
@@ -74,7 +74,7 @@ def _no_copies() -> None:
 
 
 def _two_copies() -> None:
-    """Its record is produced twice, with another lookup id."""
+    """Its record is produced twice, once without its mark."""
     from bridge.core.retained import leaving
     from bridge.core.shard import Shard
 
@@ -86,7 +86,7 @@ def _two_copies() -> None:
             bare = {name: v for name, v in record.headers.items() if name != "msmq.held"}
             self._records.append(_with_headers(record, bare))
 
-    Shard.leave = twice  # type: ignore[method-assign]
+    Shard.leave = twice  # type: ignore[method-assign, assignment]
 
 
 def _with_headers(record: Any, headers: dict[str, bytes]) -> Any:
