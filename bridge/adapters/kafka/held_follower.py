@@ -104,9 +104,7 @@ class HeldFollower:
                 source.close()
 
     def _read(self, source: Consumer) -> None:
-        self._find_more(
-            source
-        )  # what librdkafka is given first it looks up at once, not what follows
+        self._find_more(source)  # what librdkafka gets first it looks up at once, not what follows
         source.assign(_places(self._positions))
         while not self._stop.is_set():
             if more := self._find_more(source):

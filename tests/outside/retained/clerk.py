@@ -5,10 +5,10 @@ import http.client
 import json
 import threading
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import quote
 
-from tests.outside.appliance import Appliance
+from tests.outside.rawconnection import Address
 from tests.support.waiting import eventually
 
 DEADLETTER, DEADXACT, MACHINE_JOURNAL = "system$;deadletter", "system$;deadxact", "system$;journal"
@@ -46,10 +46,15 @@ class RefusedError(Exception):
         self.status, self.code = status, answer.get("code", "")
 
 
-class Clerk:
-    """`place` may change between two calls: the appliance is started again now and then."""
+class Served(Protocol):
+    """Ports may change between two calls: an appliance is started again now and then."""
 
-    def __init__(self, appliance: Appliance) -> None:
+    @property
+    def listeners(self) -> dict[str, Address]: ...
+
+
+class Clerk:
+    def __init__(self, appliance: Served) -> None:
         self._appliance = appliance
 
     # -- looking ----------------------------------------------------------------------------
