@@ -13,7 +13,7 @@ from bridge.model.message import Message
 
 KEPT_S: Final = 1800  # 30 minutes
 KEPT_AT_LEAST: Final = 10_000
-KEPT_AT_MOST: Final = 250_000  # bounds the memory (about 50 MB); Windows keeps 10,000
+KEPT_AT_MOST: Final = 250_000  # bounds the memory (about 60 MB); Windows keeps 10,000
 
 
 # An ordinal; or `ordinal@destination` where one message goes to several queues, a copy to each.

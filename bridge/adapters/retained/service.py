@@ -40,6 +40,9 @@ from bridge.protocol.events import Instant
 
 TOPIC: Final = "retained-topic/"  # state entries: topics to follow that no mapping names
 SAVE_S: Final = 0.25
+SAVE_ROWS: Final = (
+    50_000  # at the start: a crash does not begin again, and SQLite's log stays small
+)
 LOOK_S: Final = 1.0
 MOST_FLYING: Final = 2000  # commits under way; beyond that no message grows too old for a moment
 REST_S: Final = 0.05
@@ -85,6 +88,7 @@ class RetainedService:
         self._followed: set[Partition] = set()
         self._caught_up = asyncio.Event()
         self._is_live = False
+        self._unsaved = 0  # rows
         self._positions: dict[Partition, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._journals: dict[str, str] = {}  # topics, by queue
@@ -274,9 +278,13 @@ class RetainedService:
 
     def _replay(self, batch: Batch) -> None:
         self.view.replay(batch.rows)
+        self._unsaved += len(batch.rows)
         self._ended |= batch.ended
-        if self._followed <= self._ended:
+        is_over = self._followed <= self._ended
+        if is_over or self._unsaved >= SAVE_ROWS:
             self._save()
+            self._unsaved = 0
+        if is_over:
             self._caught_up.set()
 
     def _arrive(self, rows: Sequence[Row]) -> None:
