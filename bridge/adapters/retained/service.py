@@ -68,6 +68,7 @@ class RetainedService:
         prefix: str,
         deadletter: tuple[str, int],
         local: Guid,
+        cluster: str,
         clock_skew_s: int = 0,
         quota_kb: int | None = None,
         release_after_s: float = 300.0,
@@ -77,7 +78,7 @@ class RetainedService:
         self._removed = removed
         self._file, self._settings, self._pump = file, settings, keeper
         self._receipts, self._ids, self._catalogue = receipts, ids, catalogue
-        self._prefix, self.local = prefix, local
+        self._prefix, self.local, self._cluster = prefix, local, cluster
         self._deadletter, self._deadletters = deadletter
         self._skew, self._quota_kb, self._release_after_s = clock_skew_s, quota_kb, release_after_s
         self._answers: dict[tuple[int, int], asyncio.Future[Answer]] = {}
@@ -101,7 +102,7 @@ class RetainedService:
 
     def _open(self) -> None:
         """A shelf as of its last position, with all that has left since."""
-        identity = f"{self.local}/{self._prefix}"
+        identity = f"{self.local}/{self._prefix}/{self._cluster}"  # offsets mean nothing elsewhere
         try:
             self.view = RetainedView(self._file, identity)
             self._bring_up_to_date()

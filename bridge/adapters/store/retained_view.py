@@ -54,11 +54,10 @@ create table position (
     topic integer, partition integer, next integer, primary key (topic, partition)
 ) without rowid;
 """
-_ONE: Final = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_ADD: Final = f"insert into row values {_ONE}"
+_ADD: Final = "insert into row values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 # A statement at a time lets go of the interpreter's lock, and may wait long to get it back.
 _TOGETHER: Final = 500
-_ADD_TOGETHER: Final = f"insert into row values {', '.join([_ONE] * _TOGETHER)}"
+_ADD_TOGETHER: Final = _ADD + f", {_ADD[_ADD.index('(') :]}" * (_TOGETHER - 1)
 _GET: Final = "select * from row where queue = ? and lookup_id = ?"
 _REMOVE: Final = "delete from row where queue = ? and lookup_id = ?"
 _OF_RECORD: Final = "select * from row where topic = ? and partition = ? and offset = ?"
