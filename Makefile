@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 
-.PHONY: setup run test lint unit bench profile soak fuzz clean lock
+.PHONY: setup run test lint unit bench mass profile soak fuzz clean lock
 .DEFAULT_GOAL := help
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo "make unit   only the tests that need no broker"
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make bench  throughput, CPU, latency, memory beside a raw Kafka producer (ONLY=, data/bench.*)"
+	@echo "make mass   a million waiting messages: how long a start takes, with the view and without (COUNT=)"
 	@echo "make profile  where the time goes in the bridge under load"
 	@echo "make soak   kills, freezes, cuts by a seeded schedule, then a verdict (MINUTES=5 SEED=… ONLY=srmp|retained)"
 	@echo "make fuzz   every parser, guided by coverage (MINUTES=5)"
@@ -48,6 +49,10 @@ test: lint
 
 bench: setup
 	$(BIN)/python -m tests.bench --only "$(ONLY)" --json data/bench.json --chart data/bench.svg
+
+COUNT ?= 1000000
+mass: setup
+	$(BIN)/python -m tests.outside.retained.mass --count $(COUNT)
 
 profile: setup
 	$(BIN)/python -m tests.bench.profiling

@@ -17,6 +17,7 @@ from tests.outside.retained.clerk import Clerk, RefusedError, Seen, path
 READERS: Final = 2
 WAIT_S: Final = 1.0
 PAUSE_S: Final = 0.1  # of each reader, so that some messages wait whenever something happens
+LAST_S: Final = 10.0  # of reading as fast as they can; what waits then is seen by the last look
 PATIENCE_S: Final = 60.0
 CUT_OFF: Final = (OSError, http.client.HTTPException, RefusedError, LookupError, ValueError)
 
@@ -38,17 +39,17 @@ class Readers:
         self._queue, self._history = path(queue), history
         self._clerk = Clerk(Door(place))
         self._tasks: list[asyncio.Task[None]] = []
-        self._is_last = False
+        self._ends_at: float | None = None
 
     def start(self) -> None:
         self._tasks = [asyncio.create_task(self._read()) for _ in range(READERS)]
 
     async def _read(self) -> None:
-        """Until the queue is empty and nothing new comes."""
-        while True:
+        """Until it is told to finish, and then while there is something, for some seconds."""
+        while self._ends_at is None or time.monotonic() < self._ends_at:
             read = Read(asked_at=time.monotonic())
             self._history.reads.append(read)
-            wait_s = 0.0 if self._is_last else WAIT_S
+            wait_s = WAIT_S if self._ends_at is None else 0.0
             try:
                 found = await asyncio.to_thread(self._clerk.receive, self._queue, wait_s=wait_s)
             except CUT_OFF:
@@ -61,24 +62,26 @@ class Readers:
                 self._history.events["messages read"] += 1
             elif wait_s == 0.0:
                 return
-            if not self._is_last:
+            if self._ends_at is None:
                 await asyncio.sleep(PAUSE_S)
 
-    async def look(self) -> None:
+    async def look(self, *, is_last: bool = False) -> bool:
         """The whole queue now, if somebody answers."""
         at = time.monotonic()
         try:
             found = await asyncio.to_thread(self._clerk.peek, self._queue)
         except CUT_OFF:
-            return
-        self._history.looks.append(Look(at, [_place_of(one) for one in found]))
+            return False
+        self._history.looks.append(Look(at, [_place_of(one) for one in found], is_last))
+        return True
 
     async def finish(self) -> None:
-        """All is healed and the senders are quiet: take what is left, and look once more."""
-        self._is_last = True
+        """All is healed and the senders are quiet: take some more, and look once more."""
+        self._ends_at = time.monotonic() + LAST_S
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*self._tasks)
-        await self.look()
+            while not await self.look(is_last=True):
+                await asyncio.sleep(PAUSE_S)
 
     async def stop(self) -> None:
         for task in self._tasks:
