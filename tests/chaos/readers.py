@@ -80,8 +80,7 @@ class Readers:
         self._ends_at = time.monotonic() + LAST_S
         async with asyncio.timeout(PATIENCE_S):
             await asyncio.gather(*self._tasks)
-            while not await self.look(is_last=True):
-                await asyncio.sleep(PAUSE_S)
+            assert await self.look(is_last=True), "the last look was not answered"
 
     async def stop(self) -> None:
         for task in self._tasks:

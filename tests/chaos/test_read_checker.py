@@ -74,8 +74,7 @@ def test_untold_lost() -> None:
 
 def test_nothing_is_called_lost_without_a_last_look() -> None:
     made = history()
-    made.looks[-1].places.pop()
-    made.looks[-1].is_last = False
+    made.looks[-1] = Look(9.0, [(NAMES[3], 40)], is_last=False)
     assert names(made) == set()
 
 
