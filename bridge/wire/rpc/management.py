@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, ClassVar, Final
 
+import msgspec
+
 from bridge.model.guid import Guid
 from bridge.wire.rpc.endpoint_mapper import InterfaceId, read_interface, write_interface
 from bridge.wire.rpc.ndr import BadStub, Reader, Writer
@@ -56,19 +58,29 @@ class IsServerListening(Request, frozen=True, gc=False):
     RESPONSE: ClassVar[type[Stub]] = IsListening
 
 
-def _read_name(reader: Reader) -> str:
+class Text(msgspec.Struct, frozen=True, gc=False):
+    """In an array with room for `most` characters, its NUL counted."""
+
+    text: str = ""
+    most: int = 1
+
+
+def _read_text(reader: Reader) -> Text:
     most, offset, size = (reader.u32() for _ in range(3))
     if offset or size > most:
         raise BadStub("princ_name", size, "C706 appendix Q: [string] char[]")
-    return reader.take(size).rstrip(b"\0").decode("latin-1")
+    return Text(reader.take(size).rstrip(b"\0").decode("latin-1"), most)
 
 
-def _write_name(writer: Writer, name: str) -> None:
-    writer.varying((name.encode("latin-1", "replace") + b"\0",))
+def _write_text(writer: Writer, value: Text) -> None:
+    raw = value.text.encode("latin-1", "replace") + b"\0"
+    for number in (value.most, 0, len(raw)):
+        writer.u32(number)
+    writer.put(raw)
 
 
 class PrincipalName(Stub, frozen=True, gc=False):
-    name: Annotated[str, Codec(_read_name, _write_name)]
+    name: Annotated[Text, Codec(_read_text, _write_text)]
     status: U32
 
 

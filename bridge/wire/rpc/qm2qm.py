@@ -114,7 +114,8 @@ class ReadStarted(Stub, frozen=True, gc=False):
 
 
 class StartReceive(Request, frozen=True, gc=False):
-    # HRESULT RemoteQMStartReceive([in] handle_t hBind, [out] PCTX_REMOTEREAD_HANDLE_TYPE* pphContext,
+    # HRESULT RemoteQMStartReceive([in] handle_t hBind,
+    #   [out] PCTX_REMOTEREAD_HANDLE_TYPE* pphContext,
     #   [in, out] REMOTEREADDESC* lpRemoteReadDesc);
     OPNUM: ClassVar[int] = 0
     RESPONSE: ClassVar[type[Stub]] = ReadStarted

@@ -13,6 +13,7 @@ from typing import Annotated, Final
 import msgspec
 
 from bridge.model.errors import WireError
+from bridge.wire.pieces import Pieces
 from bridge.wire.rpc.ndr import BadStub, Reader, Writer
 from bridge.wire.rpc.stub import Codec
 
@@ -28,23 +29,6 @@ class SectionType(IntEnum):
     BINARY_SECOND = 2
     SRMP_FIRST = 3
     SRMP_SECOND = 4
-
-
-class Packet(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """A message packet in four pieces, so that nobody copies the large one."""
-
-    head: bytes  # up to the part that may be cut
-    part: bytes
-    pad: bytes = b""
-    tail: bytes = b""  # headers behind it
-    is_srmp: bool = False
-
-    @property
-    def pieces(self) -> tuple[bytes, ...]:
-        return self.head, self.part, self.pad, self.tail
-
-    def __len__(self) -> int:
-        return sum(map(len, self.pieces))
 
 
 class Section(msgspec.Struct, frozen=True, gc=False):
@@ -63,13 +47,13 @@ class Section(msgspec.Struct, frozen=True, gc=False):
         return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
 
 
-def split(packet: Packet, most: int) -> tuple[Section, ...]:
+def split(packet: Pieces, most: int) -> tuple[Section, ...]:
     """`most` bytes of the part are wanted. RR-32, RR-33
 
     Alloc of a first section is where the headers behind the part begin, padding included (D-12).
     """
     if most >= len(packet.part):
-        return (Section(SectionType.FULL, len(packet), packet.pieces),)
+        return (Section(SectionType.FULL, len(packet), packet.all),)
     first = SectionType.SRMP_FIRST if packet.is_srmp else SectionType.BINARY_FIRST
     whole = len(packet) - len(packet.tail)
     sections = (Section(first, whole, (packet.head, packet.part[:most])),)
