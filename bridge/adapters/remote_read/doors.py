@@ -47,7 +47,7 @@ class Doors:
         self._opening, self._reads, self._random = opening, reads, random
         self._doors: dict[int, Door] = {}
         self._tags = count(1)
-        self.on_closed: Callable[[Door], None] = lambda door: None
+        self.on_closed: Callable[[Door], None] = lambda _door: None
 
     def __len__(self) -> int:
         return len(self._doors)
