@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from typing import Final
 
+from bridge.adapters.own_hosts import OwnHosts
 from bridge.adapters.retained.service import RetainedService, traits_of
 from bridge.core.catalogue import Catalogue
 from bridge.core.remote_read.access import ReadAccess
@@ -28,7 +29,7 @@ class Opening:
         self,
         service: RetainedService,
         catalogue: Callable[[], Catalogue],
-        hosts: Container[str],
+        hosts: OwnHosts,
         local: Guid,
         access: ReadAccess,
         defaults: Allowed,
