@@ -35,7 +35,8 @@ QUEUES: Mapping[str, bool] = {
     "many": True,
 }
 _LISTENER = re.compile(
-    r"\b(binary|admin|ping|srmp|rpc|rpc_qp|endpoint_mapper)\b.*?((?:\d{1,3}\.){3}\d{1,3}|localhost):(\d+)", re.I
+    r"\b(binary|admin|ping|srmp|rpc|rpc_qp|endpoint_mapper)\b.*?((?:\d{1,3}\.){3}\d{1,3}|localhost):(\d+)",
+    re.I,
 )
 _TELLING = ("srmp", "rpc", "rpc_qp", "endpoint_mapper")  # they say where they are
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([0-9.eE+-]+)$", re.M)

@@ -38,8 +38,6 @@ def settings() -> Settings:
     )
 
 
-
-
 @pytest.fixture(scope="module")
 def names() -> Iterator[str]:
     """Queues that no other test of the module uses."""

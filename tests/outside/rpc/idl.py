@@ -1,8 +1,8 @@
 # mypy: disable-error-code="misc, no-untyped-call, no-any-unimported"
 """The IDL of MS-MQRR, MS-MQQP and MS-MQMP as NDR classes of stock impacket.
 
-Written from the specifications, not from the bridge: what both agree on is probably right. The names
-are those of the IDL. Known traps of impacket: digest remote-read.md section 7.
+Written from the specifications, not from the bridge: what both agree on is probably right. The
+names are those of the IDL. Known traps of impacket: digest remote-read.md section 7.
 """
 
 from typing import Any, ClassVar
@@ -22,7 +22,6 @@ from impacket.dcerpc.v5.rpcrt import DCERPCException
 REMOTE_READ = ("1a9134dd-7b39-45ba-ad88-44d01ca47f28", "1.0")
 QM2QM = ("1088a980-eae5-11d0-8d9b-00a02453c337", "1.0")
 QMCOMM = ("fdb3a030-065f-11d1-bb9b-00a024ea5525", "1.0")
-Structure = ClassVar[tuple[tuple[str, Any], ...]]
 
 
 class DCERPCSessionError(DCERPCException):
@@ -49,30 +48,37 @@ class Bytes(NDRUniConformantArray):
 
 
 class Handle(NDRSTRUCT):
-    structure: Structure = (("attributes", ULONG), ("uuid", "16s=b''"))
+    structure = (("attributes", ULONG), ("uuid", "16s=b''"))
 
     def getAlignment(self) -> int:  # noqa: N802
         return 4
 
 
+class XACTUOW(NDRSTRUCT):
+    structure = (("rgb", "16s=b''"),)
+
+    def getAlignment(self) -> int:  # noqa: N802
+        return 1
+
+
 class Nothing(NDRSTRUCT):
-    structure: Structure = ()
+    structure = ()
 
 
 class OBJECTID(NDRSTRUCT):
-    structure: Structure = (("Lineage", GUID), ("Uniquifier", ULONG))
+    structure = (("Lineage", GUID), ("Uniquifier", ULONG))
 
 
 class DL_ID(NDRSTRUCT):  # noqa: N801
-    structure: Structure = (("m_DlGuid", GUID), ("m_pwzDomain", LPWSTR))
+    structure = (("m_DlGuid", GUID), ("m_pwzDomain", LPWSTR))
 
 
 class MULTICAST_ID(NDRSTRUCT):  # noqa: N801
-    structure: Structure = (("m_address", ULONG), ("m_port", ULONG))
+    structure = (("m_address", ULONG), ("m_port", ULONG))
 
 
 class QUEUE_FORMAT_UNION(NDRUNION):  # noqa: N801
-    commonHdr: Structure = (("tag", UCHAR),)  # noqa: N815
+    commonHdr = (("tag", UCHAR),)  # noqa: N815
     union: ClassVar[dict[int, tuple[str, Any]]] = {
         0: ("none", Nothing),
         1: ("m_gid", GUID),
@@ -87,7 +93,7 @@ class QUEUE_FORMAT_UNION(NDRUNION):  # noqa: N801
 
 
 class QUEUE_FORMAT(NDRSTRUCT):  # noqa: N801
-    structure: Structure = (
+    structure = (
         ("m_qft", UCHAR),
         ("m_SuffixAndFlags", UCHAR),
         ("m_reserved", USHORT),
@@ -99,7 +105,7 @@ class QUEUE_FORMAT(NDRSTRUCT):  # noqa: N801
 
 
 class PQUEUE_FORMAT(NDRPOINTER):  # noqa: N801
-    referent: Structure = (("Data", QUEUE_FORMAT),)
+    referent = (("Data", QUEUE_FORMAT),)
 
 
 class SectionType(NDRENUM):
@@ -107,11 +113,11 @@ class SectionType(NDRENUM):
 
 
 class PBytes(NDRPOINTER):
-    referent: Structure = (("Data", Bytes),)
+    referent = (("Data", Bytes),)
 
 
 class SectionBuffer(NDRSTRUCT):
-    structure: Structure = (
+    structure = (
         ("SectionBufferType", SectionType),
         ("SectionSizeAlloc", ULONG),
         ("SectionSize", ULONG),
@@ -124,7 +130,7 @@ class SectionBuffers(NDRUniConformantArray):
 
 
 class PSectionBuffers(NDRPOINTER):
-    referent: Structure = (("Data", SectionBuffers),)
+    referent = (("Data", SectionBuffers),)
 
 
 # -- RemoteRead -----------------------------------------------------------------------------
@@ -132,11 +138,11 @@ class PSectionBuffers(NDRPOINTER):
 
 class R_GetServerPort(NDRCALL):  # noqa: N801
     opnum = 0
-    structure: Structure = ()
+    structure = ()
 
 
 class R_GetServerPortResponse(NDRCALL):  # noqa: N801
-    structure: Structure = (("port", ULONG),)
+    structure = (("port", ULONG),)
 
 
 _OPEN = (
@@ -154,38 +160,38 @@ _OPEN = (
 
 class R_OpenQueue(NDRCALL):  # noqa: N801
     opnum = 2
-    structure: Structure = _OPEN
+    structure = _OPEN
 
 
 class R_OpenQueueResponse(NDRCALL):  # noqa: N801
-    structure: Structure = (("pphContext", Handle),)
+    structure = (("pphContext", Handle),)
 
 
 class R_CloseQueue(NDRCALL):  # noqa: N801
     opnum = 3
-    structure: Structure = (("pphContext", Handle),)
+    structure = (("pphContext", Handle),)
 
 
 class R_CloseQueueResponse(NDRCALL):  # noqa: N801
-    structure: Structure = (("pphContext", Handle), ("ErrorCode", ULONG))
+    structure = (("pphContext", Handle), ("ErrorCode", ULONG))
 
 
 class R_CreateCursor(NDRCALL):  # noqa: N801
     opnum = 4
-    structure: Structure = (("phContext", Handle),)
+    structure = (("phContext", Handle),)
 
 
 class R_CreateCursorResponse(NDRCALL):  # noqa: N801
-    structure: Structure = (("phCursor", ULONG), ("ErrorCode", ULONG))
+    structure = (("phCursor", ULONG), ("ErrorCode", ULONG))
 
 
 class R_CloseCursor(NDRCALL):  # noqa: N801
     opnum = 5
-    structure: Structure = (("phContext", Handle), ("hCursor", ULONG))
+    structure = (("phContext", Handle), ("hCursor", ULONG))
 
 
 class Result(NDRCALL):
-    structure: Structure = (("ErrorCode", ULONG),)
+    structure = (("ErrorCode", ULONG),)
 
 
 class R_CloseCursorResponse(Result):  # noqa: N801
@@ -194,7 +200,7 @@ class R_CloseCursorResponse(Result):  # noqa: N801
 
 class R_PurgeQueue(NDRCALL):  # noqa: N801
     opnum = 6
-    structure: Structure = (("phContext", Handle),)
+    structure = (("phContext", Handle),)
 
 
 class R_PurgeQueueResponse(Result):  # noqa: N801
@@ -215,11 +221,11 @@ _START = (
 
 class R_StartReceive(NDRCALL):  # noqa: N801
     opnum = 7
-    structure: Structure = _START
+    structure = _START
 
 
 class R_StartReceiveResponse(NDRCALL):  # noqa: N801
-    structure: Structure = (
+    structure = (
         ("pdwArriveTime", ULONG),
         ("pSequenceId", ULONGLONG),
         ("pdwNumberOfSections", ULONG),
@@ -230,7 +236,7 @@ class R_StartReceiveResponse(NDRCALL):  # noqa: N801
 
 class R_CancelReceive(NDRCALL):  # noqa: N801
     opnum = 8
-    structure: Structure = (("phContext", Handle), ("dwRequestId", ULONG))
+    structure = (("phContext", Handle), ("dwRequestId", ULONG))
 
 
 class R_CancelReceiveResponse(Result):  # noqa: N801
@@ -239,7 +245,7 @@ class R_CancelReceiveResponse(Result):  # noqa: N801
 
 class R_EndReceive(NDRCALL):  # noqa: N801
     opnum = 9
-    structure: Structure = (("phContext", Handle), ("dwAck", ULONG), ("dwRequestId", ULONG))
+    structure = (("phContext", Handle), ("dwAck", ULONG), ("dwRequestId", ULONG))
 
 
 class R_EndReceiveResponse(Result):  # noqa: N801
@@ -248,11 +254,11 @@ class R_EndReceiveResponse(Result):  # noqa: N801
 
 class R_MoveMessage(NDRCALL):  # noqa: N801
     opnum = 10
-    structure: Structure = (
+    structure = (
         ("phContextFrom", Handle),
         ("ullContextTo", ULONGLONG),
         ("LookupId", ULONGLONG),
-        ("pTransactionId", "16s=b''"),
+        ("pTransactionId", XACTUOW),
     )
 
 
@@ -262,17 +268,17 @@ class R_MoveMessageResponse(Result):  # noqa: N801
 
 class R_OpenQueueForMove(NDRCALL):  # noqa: N801
     opnum = 11
-    structure: Structure = _OPEN
+    structure = _OPEN
 
 
 class R_OpenQueueForMoveResponse(NDRCALL):  # noqa: N801
-    structure: Structure = (("pMoveContext", ULONGLONG), ("pphContext", Handle))
+    structure = (("pMoveContext", ULONGLONG), ("pphContext", Handle))
 
 
 class R_QMEnlistRemoteTransaction(NDRCALL):  # noqa: N801
     opnum = 12
-    structure: Structure = (
-        ("pTransactionId", "16s=b''"),
+    structure = (
+        ("pTransactionId", XACTUOW),
         ("cbPropagationToken", ULONG),
         ("pbPropagationToken", Bytes),
         ("pQueueFormat", QUEUE_FORMAT),
@@ -285,7 +291,7 @@ class R_QMEnlistRemoteTransactionResponse(Result):  # noqa: N801
 
 class R_StartTransactionalReceive(NDRCALL):  # noqa: N801
     opnum = 13
-    structure: Structure = (*_START, ("pTransactionId", "16s=b''"))
+    structure = (*_START, ("pTransactionId", XACTUOW))
 
 
 class R_StartTransactionalReceiveResponse(R_StartReceiveResponse):  # noqa: N801
@@ -294,7 +300,7 @@ class R_StartTransactionalReceiveResponse(R_StartReceiveResponse):  # noqa: N801
 
 class R_SetUserAcknowledgementClass(NDRCALL):  # noqa: N801
     opnum = 14
-    structure: Structure = (("phContext", Handle), ("LookupId", ULONGLONG), ("usClass", USHORT))
+    structure = (("phContext", Handle), ("LookupId", ULONGLONG), ("usClass", USHORT))
 
 
 class R_SetUserAcknowledgementClassResponse(Result):  # noqa: N801
@@ -303,7 +309,7 @@ class R_SetUserAcknowledgementClassResponse(Result):  # noqa: N801
 
 class R_EndTransactionalReceive(NDRCALL):  # noqa: N801
     opnum = 15
-    structure: Structure = (("phContext", Handle), ("dwAck", ULONG), ("dwRequestId", ULONG))
+    structure = (("phContext", Handle), ("dwAck", ULONG), ("dwRequestId", ULONG))
 
 
 class R_EndTransactionalReceiveResponse(Result):  # noqa: N801
@@ -317,24 +323,25 @@ class VaryingBytes(NDRUniConformantVaryingArray):
     """[size_is(n), length_is(n)] byte[]"""
 
     def getAlignment(self) -> int:  # noqa: N802
-        return 1
+        return 4
 
     def getData(self, soFar: int = 0) -> bytes:  # noqa: N802, N803
         data = bytes(self.fields["Data"])
         self.setArraySize(len(data))
-        self.fields["MaximumCount"] = self.fields["ActualCount"] = len(data)
-        self.fields["Offset"] = 0
-        return data
+        self.fields["MaximumCount"] = len(data)
+        return bytes(4) + len(data).to_bytes(4, "little") + data
 
     def fromString(self, data: bytes, offset: int = 0) -> int:  # noqa: N802
-        size = int(self.getArraySize())
-        assert size <= len(data) - offset
-        self.fields["Data"] = bytes(data[offset : offset + size])
-        return size
+        first, size = (int.from_bytes(data[offset + at :][:4], "little") for at in (0, 4))
+        assert (first, size) == (0, int(self.getArraySize()))
+        start = offset + 8
+        assert size <= len(data) - start
+        self.fields["Data"] = bytes(data[start : start + size])
+        return 8 + size
 
 
 class PVaryingBytes(NDRPOINTER):
-    referent: Structure = (("Data", VaryingBytes),)
+    referent = (("Data", VaryingBytes),)
 
 
 class AckNack(NDRENUM):
@@ -342,7 +349,7 @@ class AckNack(NDRENUM):
 
 
 class REMOTEREADDESC(NDRSTRUCT):
-    structure: Structure = (
+    structure = (
         ("hRemoteQueue", ULONG),
         ("hCursor", ULONG),
         ("ulAction", ULONG),
@@ -358,11 +365,11 @@ class REMOTEREADDESC(NDRSTRUCT):
 
 
 class PREMOTEREADDESC(NDRPOINTER):
-    referent: Structure = (("Data", REMOTEREADDESC),)
+    referent = (("Data", REMOTEREADDESC),)
 
 
 class REMOTEREADDESC2(NDRSTRUCT):
-    structure: Structure = (("pRemoteReadDesc", PREMOTEREADDESC), ("SequentialId", ULONGLONG))
+    structure = (("pRemoteReadDesc", PREMOTEREADDESC), ("SequentialId", ULONGLONG))
 
     def getAlignment(self) -> int:  # noqa: N802
         return 8
@@ -370,11 +377,11 @@ class REMOTEREADDESC2(NDRSTRUCT):
 
 class RemoteQMStartReceive(NDRCALL):
     opnum = 0
-    structure: Structure = (("lpRemoteReadDesc", REMOTEREADDESC),)
+    structure = (("lpRemoteReadDesc", REMOTEREADDESC),)
 
 
 class RemoteQMStartReceiveResponse(NDRCALL):
-    structure: Structure = (
+    structure = (
         ("pphContext", Handle),
         ("lpRemoteReadDesc", REMOTEREADDESC),
         ("ErrorCode", ULONG),
@@ -383,16 +390,16 @@ class RemoteQMStartReceiveResponse(NDRCALL):
 
 class RemoteQMEndReceive(NDRCALL):
     opnum = 1
-    structure: Structure = (("pphContext", Handle), ("dwAck", ULONG))
+    structure = (("pphContext", Handle), ("dwAck", ULONG))
 
 
 class RemoteQMEndReceiveResponse(NDRCALL):
-    structure: Structure = (("pphContext", Handle), ("ErrorCode", ULONG))
+    structure = (("pphContext", Handle), ("ErrorCode", ULONG))
 
 
 class RemoteQMOpenQueue(NDRCALL):
     opnum = 2
-    structure: Structure = (
+    structure = (
         ("pLicGuid", GUID),
         ("dwMQS", ULONG),
         ("hQueue", ULONG),
@@ -402,21 +409,21 @@ class RemoteQMOpenQueue(NDRCALL):
 
 
 class RemoteQMOpenQueueResponse(NDRCALL):
-    structure: Structure = (("phContext", Handle), ("ErrorCode", ULONG))
+    structure = (("phContext", Handle), ("ErrorCode", ULONG))
 
 
 class RemoteQMCloseQueue(NDRCALL):
     opnum = 3
-    structure: Structure = (("pphContext", Handle),)
+    structure = (("pphContext", Handle),)
 
 
 class RemoteQMCloseQueueResponse(NDRCALL):
-    structure: Structure = (("pphContext", Handle), ("ErrorCode", ULONG))
+    structure = (("pphContext", Handle), ("ErrorCode", ULONG))
 
 
 class RemoteQMCloseCursor(NDRCALL):
     opnum = 4
-    structure: Structure = (("hQueue", ULONG), ("hCursor", ULONG))
+    structure = (("hQueue", ULONG), ("hCursor", ULONG))
 
 
 class RemoteQMCloseCursorResponse(Result):
@@ -425,7 +432,7 @@ class RemoteQMCloseCursorResponse(Result):
 
 class RemoteQMCancelReceive(NDRCALL):
     opnum = 5
-    structure: Structure = (("hQueue", ULONG), ("pQueue", ULONG), ("dwRequestID", ULONG))
+    structure = (("hQueue", ULONG), ("pQueue", ULONG), ("dwRequestID", ULONG))
 
 
 class RemoteQMCancelReceiveResponse(Result):
@@ -434,7 +441,7 @@ class RemoteQMCancelReceiveResponse(Result):
 
 class RemoteQMPurgeQueue(NDRCALL):
     opnum = 6
-    structure: Structure = (("hQueue", ULONG),)
+    structure = (("hQueue", ULONG),)
 
 
 class RemoteQMPurgeQueueResponse(Result):
@@ -443,29 +450,29 @@ class RemoteQMPurgeQueueResponse(Result):
 
 class RemoteQMGetQMQMServerPort(NDRCALL):
     opnum = 7
-    structure: Structure = (("dwPortType", ULONG),)
+    structure = (("dwPortType", ULONG),)
 
 
 class RemoteQMGetQMQMServerPortResponse(NDRCALL):
-    structure: Structure = (("port", ULONG),)
+    structure = (("port", ULONG),)
 
 
 class RemoteQmGetVersion(NDRCALL):
     opnum = 8
-    structure: Structure = ()
+    structure = ()
 
 
 class RemoteQmGetVersionResponse(NDRCALL):
-    structure: Structure = (("pMajor", UCHAR), ("pMinor", UCHAR), ("pBuildNumber", USHORT))
+    structure = (("pMajor", UCHAR), ("pMinor", UCHAR), ("pBuildNumber", USHORT))
 
 
 class RemoteQMStartReceive2(NDRCALL):
     opnum = 9
-    structure: Structure = (("lpRemoteReadDesc2", REMOTEREADDESC2),)
+    structure = (("lpRemoteReadDesc2", REMOTEREADDESC2),)
 
 
 class RemoteQMStartReceive2Response(NDRCALL):
-    structure: Structure = (
+    structure = (
         ("pphContext", Handle),
         ("lpRemoteReadDesc2", REMOTEREADDESC2),
         ("ErrorCode", ULONG),
@@ -474,7 +481,7 @@ class RemoteQMStartReceive2Response(NDRCALL):
 
 class RemoteQMStartReceiveByLookupId(NDRCALL):
     opnum = 10
-    structure: Structure = (("LookupId", ULONGLONG), ("lpRemoteReadDesc2", REMOTEREADDESC2))
+    structure = (("LookupId", ULONGLONG), ("lpRemoteReadDesc2", REMOTEREADDESC2))
 
 
 class RemoteQMStartReceiveByLookupIdResponse(RemoteQMStartReceive2Response):
@@ -486,7 +493,7 @@ class RemoteQMStartReceiveByLookupIdResponse(RemoteQMStartReceive2Response):
 
 class R_QMOpenRemoteQueue(NDRCALL):  # noqa: N801
     opnum = 2
-    structure: Structure = (
+    structure = (
         ("pQueueFormat", PQUEUE_FORMAT),
         ("dwCallingProcessID", ULONG),
         ("dwDesiredAccess", ULONG),
@@ -497,7 +504,7 @@ class R_QMOpenRemoteQueue(NDRCALL):  # noqa: N801
 
 
 class R_QMOpenRemoteQueueResponse(NDRCALL):  # noqa: N801
-    structure: Structure = (
+    structure = (
         ("pphContext", Handle),
         ("pdwContext", ULONG),
         ("dwpQueue", ULONG),
@@ -508,29 +515,29 @@ class R_QMOpenRemoteQueueResponse(NDRCALL):  # noqa: N801
 
 class R_QMCloseRemoteQueueContext(NDRCALL):  # noqa: N801
     opnum = 3
-    structure: Structure = (("pphContext", Handle),)
+    structure = (("pphContext", Handle),)
 
 
 class R_QMCloseRemoteQueueContextResponse(NDRCALL):  # noqa: N801
-    structure: Structure = (("pphContext", Handle),)
+    structure = (("pphContext", Handle),)
 
 
 class R_QMCreateRemoteCursor(NDRCALL):  # noqa: N801
     opnum = 4
-    structure: Structure = (("ptb1", "228s=b''"), ("hQueue", ULONG))
+    structure = (("ptb1", "228s=b''"), ("hQueue", ULONG))
 
 
 class R_QMCreateRemoteCursorResponse(NDRCALL):  # noqa: N801
-    structure: Structure = (("phCursor", ULONG), ("ErrorCode", ULONG))
+    structure = (("phCursor", ULONG), ("ErrorCode", ULONG))
 
 
 class R_QMGetRTQMServerPort(NDRCALL):  # noqa: N801
     opnum = 31
-    structure: Structure = (("fIP", ULONG),)
+    structure = (("fIP", ULONG),)
 
 
 class R_QMGetRTQMServerPortResponse(NDRCALL):  # noqa: N801
-    structure: Structure = (("port", ULONG),)
+    structure = (("port", ULONG),)
 
 
 def queue_format(kind: int, suffix: int = 0, **arm: Any) -> QUEUE_FORMAT:

@@ -58,7 +58,7 @@ class Started:
 
 
 def body_of(packet: bytes) -> bytes:
-    """Of a packet with one direct name and no TransactionHeader, or one of 20 bytes. MS-MQMQ 2.2.20"""
+    """Of a packet with one direct name, and perhaps a TransactionHeader. MS-MQMQ 2.2.20"""
     flags = int.from_bytes(packet[60:64], "little")
     size = int.from_bytes(packet[64:66], "little")
     offset = 64 + (size + 2 + 3 & ~3) + (20 if flags & 0x00100000 else 0)
@@ -77,6 +77,7 @@ class Connection:
         binding = f"ncacn_ip_tcp:{address[0]}[{address[1]}]"
         carrier = transport.DCERPCTransportFactory(binding)
         carrier.set_connect_timeout(30)
+        self._carrier = carrier
         self.dce = carrier.get_dce_rpc()
         if account.level > 1:
             carrier.set_credentials(account.name, account.password, account.domain)
@@ -87,7 +88,8 @@ class Connection:
         self.dce.bind(uuidtup_to_bin(interface))
 
     def close(self) -> None:
-        self.dce.disconnect()
+        """Also twice, and after the other side has gone."""
+        self._carrier.get_socket().close()
 
     def __enter__(self) -> Self:
         return self
@@ -134,9 +136,7 @@ class Reader(Connection):
     def port(self) -> int:
         return int(self.ask(idl.R_GetServerPort())["port"])
 
-    def open(
-        self, name: str | idl.QUEUE_FORMAT, access: int = RECEIVE, share: int = 0
-    ) -> bytes:
+    def open(self, name: str | idl.QUEUE_FORMAT, access: int = RECEIVE, share: int = 0) -> bytes:
         answer = self.ask(_open(idl.R_OpenQueue(), name, access, share))
         return raw_handle(answer["pphContext"])
 
@@ -187,7 +187,7 @@ class Reader(Connection):
         request["dwRequestId"] = next(self.ids) if request_id is None else request_id
         request["dwMaxBodySize"] = request["dwMaxCompoundMessageSize"] = most
         if uow is not None:
-            request["pTransactionId"] = uow
+            request["pTransactionId"]["rgb"] = uow
         return request
 
     def cancel(self, queue: bytes, request_id: int) -> int:
@@ -207,12 +207,12 @@ class Reader(Connection):
     def move(self, queue: bytes, target: int, lookup: int, uow: bytes = bytes(16)) -> int:
         request = idl.R_MoveMessage()
         request["phContextFrom"], request["ullContextTo"] = handle(queue), target
-        request["LookupId"], request["pTransactionId"] = lookup, uow
+        request["LookupId"], request["pTransactionId"]["rgb"] = lookup, uow
         return int(self.ask(request)["ErrorCode"])
 
     def enlist(self, name: str, token: bytes) -> int:
         request = idl.R_QMEnlistRemoteTransaction()
-        request["pTransactionId"], request["cbPropagationToken"] = b"t" * 16, len(token)
+        request["pTransactionId"]["rgb"], request["cbPropagationToken"] = b"t" * 16, len(token)
         request["pbPropagationToken"], request["pQueueFormat"] = token, _format(name)
         return int(self.ask(request)["ErrorCode"])
 
@@ -251,3 +251,101 @@ def started(answer: Any) -> Started:
         for section in answer["ppPacketSections"]
     )
     return Started(status, int(answer["pdwArriveTime"]), int(answer["pSequenceId"]), sections)
+
+
+class OldReader(Connection):
+    """qm2qm."""
+
+    def __init__(self, address: tuple[str, int], account: Account) -> None:
+        super().__init__(address, idl.QM2QM, account)
+
+    def port(self, kind: int) -> int:
+        request = idl.RemoteQMGetQMQMServerPort()
+        request["dwPortType"] = kind
+        return int(self.ask(request)["port"])
+
+    def version(self) -> tuple[int, int, int]:
+        answer = self.ask(idl.RemoteQmGetVersion())
+        return int(answer["pMajor"]), int(answer["pMinor"]), int(answer["pBuildNumber"])
+
+    def open(self, number: int, context: int | None = None) -> tuple[bytes, int]:
+        request = idl.RemoteQMOpenQueue()
+        request["pLicGuid"], request["dwMQS"], request["hQueue"] = b"l" * 16, 0, number
+        request["pQueue"], request["dwpContext"] = number, number if context is None else context
+        answer = self.ask(request)
+        return raw_handle(answer["phContext"]), int(answer["ErrorCode"])
+
+    def close_queue(self, session: bytes) -> tuple[bytes, int]:
+        request = idl.RemoteQMCloseQueue()
+        request["pphContext"] = handle(session)
+        answer = self.ask(request)
+        return raw_handle(answer["pphContext"]), int(answer["ErrorCode"])
+
+    def start_request(
+        self, number: int, request_id: int, action: int = DO_RECEIVE, timeout: int = 0
+    ) -> Any:
+        request = idl.RemoteQMStartReceive2()
+        request["lpRemoteReadDesc2"]["SequentialId"] = 0
+        described = request["lpRemoteReadDesc2"]["pRemoteReadDesc"]
+        described["hRemoteQueue"] = described["dwQueue"] = number
+        described["hCursor"], described["ulAction"], described["ulTimeout"] = 0, action, timeout
+        described["dwSize"] = described["Reserved"] = described["dwArriveTime"] = 0
+        described["dwRequestID"], described["eAckNack"] = request_id, 0
+        described["lpBuffer"] = idl.NULL
+        return request
+
+    def start(
+        self, number: int, request_id: int, action: int = DO_RECEIVE, timeout: int = 0
+    ) -> tuple[bytes, bytes, int]:
+        return old_started(self.ask(self.start_request(number, request_id, action, timeout)))
+
+    def end(self, read: bytes, ack: int = ACK) -> tuple[bytes, int]:
+        request = idl.RemoteQMEndReceive()
+        request["pphContext"], request["dwAck"] = handle(read), ack
+        answer = self.ask(request)
+        return raw_handle(answer["pphContext"]), int(answer["ErrorCode"])
+
+    def cancel_request(self, number: int, request_id: int) -> Any:
+        request = idl.RemoteQMCancelReceive()
+        request["hQueue"], request["pQueue"], request["dwRequestID"] = number, number, request_id
+        return request
+
+    def purge(self, number: int) -> int:
+        request = idl.RemoteQMPurgeQueue()
+        request["hQueue"] = number
+        return int(self.ask(request)["ErrorCode"])
+
+
+def old_started(answer: Any) -> tuple[bytes, bytes, int]:
+    """Read handle, packet, status."""
+    described = answer["lpRemoteReadDesc2"]["pRemoteReadDesc"]
+    packet = bytes(described["lpBuffer"]) if described["dwSize"] else b""
+    return raw_handle(answer["pphContext"]), packet, int(answer["ErrorCode"])
+
+
+class Door(Connection):
+    """qmcomm."""
+
+    def __init__(self, address: tuple[str, int], account: Account) -> None:
+        super().__init__(address, idl.QMCOMM, account)
+
+    def port(self, kind: int) -> int:
+        request = idl.R_QMGetRTQMServerPort()
+        request["fIP"] = kind
+        return int(self.ask(request)["port"])
+
+    def open(self, name: str, access: int = RECEIVE, share: int = 0) -> tuple[bytes, int, int]:
+        """Handle, number, status."""
+        request = idl.R_QMOpenRemoteQueue()
+        request["pQueueFormat"] = _format(name)
+        request["dwCallingProcessID"], request["dwDesiredAccess"] = 7, access
+        request["dwShareMode"], request["pLicGuid"], request["dwMQS"] = share, b"l" * 16, 0
+        answer = self.ask(request)
+        numbers = {int(answer[name]) for name in ("pdwContext", "dwpQueue", "phQueue")}
+        assert len(numbers) == 1  # MP-56
+        return raw_handle(answer["pphContext"]), numbers.pop(), int(answer["ErrorCode"])
+
+    def close_context(self, context: bytes) -> bytes:
+        request = idl.R_QMCloseRemoteQueueContext()
+        request["pphContext"] = handle(context)
+        return raw_handle(self.ask(request)["pphContext"])
