@@ -16,9 +16,8 @@ from bridge.adapters.remote_read.management import Management
 from bridge.adapters.remote_read.opening import Opening
 from bridge.adapters.remote_read.qm2qm import Qm2Qm
 from bridge.adapters.remote_read.qmcomm import QmComm
-from bridge.adapters.remote_read.reads import Reads
+from bridge.adapters.remote_read.reads import Owner, Reads
 from bridge.adapters.remote_read.remote_read import RemoteRead
-from bridge.adapters.retained.service import RetainedService
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import Config, DefaultPort
 from bridge.core.catalogue import Catalogue
@@ -44,7 +43,7 @@ class RpcService:
         config: Config,
         names: Sequence[str],
         local: Guid,
-        retained: RetainedService,
+        retained: Owner,
         catalogue: Callable[[], Catalogue],
         mappings: Callable[[], Mappings],
         telemetry: Telemetry,

@@ -9,9 +9,10 @@ from bridge.model.guid import Guid
 from bridge.protocol.rpc.calls import AuthLevel, Fault
 from bridge.wire.binary.packet import UserMessage
 from bridge.wire.rpc import qm2qm as wire
+from bridge.wire.rpc.qmcomm import RemoteOpened
 from bridge.wire.rpc.remote_read import ACK, NACK, Port
 from bridge.wire.rpc.stub import Request, Result, Stub
-from tests.adapters.remote_read.test_qmcomm import opened
+from tests.adapters.remote_read.test_qmcomm import opened, opening
 from tests.adapters.remote_read.world import World, ask, name, running, turns
 
 RECEIVE, PEEK_CURRENT, PEEK_NEXT = 0, 0x80000000, 0x80000001
@@ -26,9 +27,6 @@ class Client:
 
     @classmethod
     async def at(cls, world: World, access: int = 1, **how: Any) -> "Client":
-        from bridge.wire.rpc.qmcomm import RemoteOpened
-        from tests.adapters.remote_read.test_qmcomm import opening
-
         door = await ask(world.qmcomm, opening(name(), access), RemoteOpened, **how)
         client = cls(world, door.queue, **how)
         client.session = (await client.open()).handle

@@ -374,7 +374,7 @@ async def test_transactions() -> None:
     handle = await client.open(name(ORDERS))
     enlist = wire.EnlistRemoteTransaction(UOW, b"token", name(ORDERS))
     assert await client.status(enlist) == 0xC00E004C
-    start = {"transaction": UOW}
+    start: dict[str, Any] = {"transaction": UOW}
     assert (await client.start(handle, **start)).status == 0xC00E0051
     assert (await client.start(handle, PEEK_CURRENT, **start)).status == 0xC00E0050
     plain = await client.open()

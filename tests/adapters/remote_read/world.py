@@ -204,5 +204,5 @@ def running(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
 
         asyncio.run(guarded())
 
-    del run.__wrapped__  # type: ignore[attr-defined]
+    del run.__wrapped__
     return run
