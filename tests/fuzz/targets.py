@@ -37,7 +37,7 @@ from bridge.protocol.events import BytesReceived, Decided, Instant, Tick
 from bridge.wire.binary.convert import message_from_packet
 from bridge.wire.binary.packet import Packet, PacketReader, UserMessage
 from bridge.wire.binary.ping import Ping
-from tests.fuzz import remote_read, srmp
+from tests.fuzz import remote_read, rpc, srmp
 from tests.vectors.binary import PACKETS
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -211,6 +211,7 @@ TARGETS: dict[str, Target] = {
         *(mapping_file, config_file, capture, hex_text, record),
         *srmp.TARGETS,
         *remote_read.TARGETS,
+        *rpc.TARGETS,
     )
 }
 
@@ -261,4 +262,5 @@ _SEEDS: dict[str, list[bytes]] = {
     ],
     **srmp.SEEDS,
     **remote_read.SEEDS,
+    **rpc.SEEDS,
 }

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from bridge.adapters.accounts import UserFile
+from bridge.adapters.kerberos import Kerberos
 from bridge.adapters.net.rpc_server import RpcProcess, RpcServer
 from bridge.adapters.own_hosts import OwnHosts
 from bridge.adapters.remote_read.doors import Doors
@@ -51,7 +52,10 @@ class RpcService:
         self._listen, rpc = config.listen, config.rpc
         self._ports: dict[str, int] = {}
         users = None if rpc.users is None else UserFile(rpc.users)
-        access = ReadAccess(AuthLevel[rpc.minimum_level.upper()], has_users=users is not None)
+        kerberos = None if rpc.keytab is None else Kerberos(rpc.keytab)
+        access = ReadAccess(
+            AuthLevel[rpc.minimum_level.upper()], has_users=bool(users or kerberos)
+        )
         opening = Opening(
             retained,
             catalogue,
@@ -65,7 +69,7 @@ class RpcService:
         self._remote_read = RemoteRead(opening, reads, lambda: self._port(RPC), secrets.token_bytes)
         self._qmcomm = QmComm(doors, reads, access, self._both_ports, secrets.token_bytes)
         self._qm2qm = Qm2Qm(doors, reads, access, self._both_ports, secrets.token_bytes)
-        self._process = RpcProcess(telemetry, users, host=names[0])
+        self._process = RpcProcess(telemetry, users, kerberos=kerberos, host=names[0])
         self._servers = self._make_servers(f"host/{names[0]}")
 
     def _make_servers(self, principal: str) -> dict[str, RpcServer]:
