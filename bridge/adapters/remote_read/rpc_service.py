@@ -53,9 +53,7 @@ class RpcService:
         self._ports: dict[str, int] = {}
         users = None if rpc.users is None else UserFile(rpc.users)
         kerberos = None if rpc.keytab is None else Kerberos(rpc.keytab)
-        access = ReadAccess(
-            AuthLevel[rpc.minimum_level.upper()], has_users=bool(users or kerberos)
-        )
+        access = ReadAccess(AuthLevel[rpc.minimum_level.upper()], has_users=bool(users or kerberos))
         opening = Opening(
             retained,
             catalogue,
