@@ -41,6 +41,13 @@ FAULTS: dict[str, list[str] | None] = {
     "map apply": NOT_THERE,
     "map test": NOT_THERE,
     "map schema": None,
+    "queue list": NOT_THERE,
+    "queue peek": ["private$\\q", *NOT_THERE],
+    "queue receive": ["private$\\q", *NOT_THERE],
+    "queue purge": ["private$\\q", "--yes", *NOT_THERE],
+    "queue move": ["private$\\q", "--lookup-id", "1", "--to", "private$\\q;x", *NOT_THERE],
+    "queue create": ["private$\\q", *NOT_THERE],
+    "queue delete": ["private$\\q", "--yes", *NOT_THERE],
     "kafka start": ["--data", f"{__file__}/data"],
     "kafka stop": None,  # no broker there: it is stopped
     "kafka status": None,  # no broker there: that is its answer, with exit code 1
