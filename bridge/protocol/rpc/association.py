@@ -117,7 +117,7 @@ class Association:
         return commands
 
     def _close(self, reason: str, detail: str = "") -> None:
-        self._commands += [Withdraw(call_id) for call_id in self._requests.pending]
+        self._commands += [Withdraw(call_id, orphaned=True) for call_id in self._requests.pending]
         self._commands.append(Close(reason, detail))
         if self.state is State.BOUND and self._runtime.groups.leave(self._group):
             self._commands.append(RunDown(self._group))
@@ -302,7 +302,7 @@ class Association:
         if context is not None and not is_orphaned:
             self._fault(call_id, CANCELLED, context, did_not_execute=True)
         elif self._requests.is_pending(call_id):
-            self._commands.append(Withdraw(call_id))
+            self._commands.append(Withdraw(call_id, is_orphaned))
             if is_orphaned:
                 self._requests.answered(call_id)
 

@@ -52,9 +52,10 @@ class Invoke(msgspec.Struct, frozen=True, gc=False):
 
 
 class Withdraw(msgspec.Struct, frozen=True, gc=False):
-    """Stop this call; what it still says counts, unless its client is gone."""
+    """Stop this call. What it still says counts, unless it is orphaned: nobody waits for it."""
 
     call_id: int
+    orphaned: bool = False
 
 
 class Refused(msgspec.Struct, frozen=True, gc=False):
