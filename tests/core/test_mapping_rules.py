@@ -3,7 +3,6 @@
 import pytest
 
 from bridge.core.mapping_rules import (
-    UNSUPPORTED,
     Defaults,
     JournalTopic,
     Key,
@@ -69,20 +68,6 @@ def test_keys() -> None:
     for text in ("", "header:", "json:", "json:a", "Stream"):
         with pytest.raises(ConfigError):
             Key.parse(text)
-
-
-def test_what_is_not_done_yet_is_refused_and_named() -> None:
-    with pytest.raises(ConfigError, match="mode 'retain' is not supported yet") as caught:
-        QueueMapping(queue=QueuePath("a"), mode="retain")
-    assert caught.value.where == "mode"
-    with pytest.raises(ConfigError, match="allow_read is not supported yet") as caught:
-        Defaults(allow_read=("bob",))
-    assert caught.value.where == "allow_read"
-
-
-def test_the_table_names_options_that_exist() -> None:
-    assert set(UNSUPPORTED) == {"mode", "allow_read"}
-    assert set(UNSUPPORTED) <= set(QueueSettings.__struct_fields__)
 
 
 def test_auto_create() -> None:

@@ -162,7 +162,9 @@ def test_the_record_that_came_is_left_alone() -> None:
 def test_whose_it_is(change: dict[str, bytes | None], queue: str | None) -> None:
     """Two appliances may write to one topic, and so may anybody else."""
     record, _ = Desk().keep(plain(1))
-    headers = {name: value for name, value in (record.headers | change).items() if value is not None}
+    headers = {
+        name: value for name, value in (record.headers | change).items() if value is not None
+    }
     assert held_in(headers, LOCAL) == queue
     found = row_in(replace(record, headers=headers), AT, LOCAL)
     assert (found and found.queue) == queue
