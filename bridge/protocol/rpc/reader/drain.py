@@ -81,6 +81,7 @@ class Drain:
         self._client = client or Client()
         self._pace = Pace(window)
         self._held: Batch | None = None
+        self._missed: dict[Key, Read] = {}
         self._refusals: Counter[Hashable] = Counter()
         self._is_over = self._left == 0
         self._is_first, self._is_waiting = True, False
@@ -89,12 +90,14 @@ class Drain:
 
     def flow(self) -> Flow[None]:
         """For one connection; another flow goes on where this one was cut off."""
-        held = self._take_back()
-        if self._is_over and not held:
+        self._take_back()
+        if self._is_over and not self._missed:
             return
         queue = yield from open_queue(self._target, RECEIVE_ACCESS, self._client)
-        for key in (yield from recall(queue, held, self._target.manager)):
+        missed = list(self._missed.values())
+        for key in (yield from recall(queue, missed, self._target.manager)):
             self._is_gone(key)
+        self._missed.clear()
         ends: list[_End] = []
         while ends or not self._is_over:
             starts = self._starts(queue)
@@ -111,18 +114,18 @@ class Drain:
 
     # -- after a lost connection ------------------------------------------------------------
 
-    def _take_back(self) -> list[Read]:
-        """What the last connection has left open and the reader has confirmed. It is in doubt."""
+    def _take_back(self) -> None:
+        """What the last connection has left open and the reader has confirmed is in doubt, until
+        a connection lasts for long enough to look for it."""
         batch, self._held = self._held, None
         self._patience_ms, self._is_waiting = self._wait_ms, False
         if not self._is_first:  # what it had locked may take a moment to come back
             self._patience_ms = max(self._wait_ms, RECALL_MS)
         self._is_first = False
-        if batch is None:
-            return []
-        confirmed = [read for read in batch.reads if batch.is_confirmed(read)]
-        self.in_doubt |= {key_of(read) for read in confirmed}
-        return confirmed
+        if batch is not None:
+            confirmed = [read for read in batch.reads if batch.is_confirmed(read)]
+            self._missed |= {key_of(read): read for read in confirmed}
+            self.in_doubt |= self._missed.keys()
 
     # -- starts -----------------------------------------------------------------------------
 

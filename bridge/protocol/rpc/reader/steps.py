@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -37,9 +37,10 @@ class Batch:
         self.reads, self.is_last = reads, False
         self._confirmed: set[int] = set()
 
-    def confirm(self, *reads: Read) -> None:
+    def confirm(self, reads: Iterable[Read] | None = None) -> None:
         """These, or all, are safe where the reader wants them: the queue may forget them."""
-        self._confirmed |= {read.request_id for read in reads or self.reads}
+        chosen = self.reads if reads is None else reads
+        self._confirmed |= {read.request_id for read in chosen}
 
     def is_confirmed(self, read: Read) -> bool:
         return read.request_id in self._confirmed
