@@ -129,7 +129,8 @@ class RpcClient:
     def _fail(self, error: BridgeError) -> None:
         """Nobody waits for ever; who asks later hears of it too."""
         self._error = error
-        for waiter in (self._opened, *self._calls.values()):
+        waiting: list[asyncio.Future[None] | asyncio.Future[bytes]] = [self._opened]
+        for waiter in (*waiting, *self._calls.values()):
             if not waiter.done():
                 waiter.set_exception(error)
         if not self._opened.cancelled():
