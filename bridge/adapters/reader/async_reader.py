@@ -6,7 +6,8 @@ Cancelled while it waits, it drops its connection: the server gives back what wa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import aclosing
 from typing import Any, Self, TypeVar, assert_never
 
 from bridge.adapters.net.rpc_client import RpcClient
@@ -82,7 +83,7 @@ class AsyncRemoteReader:
         self._place, self._connect, self._sleep = place, connect, sleep
         self._rpc: RpcClient | None = None
         self._spelling = Spelling()
-        self._was_connected = False
+        self._was_connected = self._is_closed = False
 
     def target(self, queue: str) -> Target:
         return target(queue, self._place.host)
@@ -97,7 +98,7 @@ class AsyncRemoteReader:
         until: int | None = None,
         limit: int | None = None,
         window: int = WINDOW,
-    ) -> AsyncIterator[Read]:
+    ) -> AsyncGenerator[Read, None]:
         """Messages in order, untouched; those behind `after`, up to and with `until`."""
         job = Scan(
             self.target(queue),
@@ -108,9 +109,10 @@ class AsyncRemoteReader:
             spelling=self._spelling,
             client=self._place.client,
         )
-        async for batch in self.run(job):
-            for read in batch.reads:
-                yield read
+        async with aclosing(self.run(job)) as batches:
+            async for batch in batches:
+                for read in batch.reads:
+                    yield read
 
     def receive(
         self,
@@ -121,7 +123,7 @@ class AsyncRemoteReader:
         lookup_id: int | None = None,
         window: int = WINDOW,
         seen: Iterable[Key] = (),
-    ) -> AsyncIterator[Batch]:
+    ) -> AsyncGenerator[Batch, None]:
         """Until the queue is empty for `wait_s`. Confirm a batch before you ask for the next."""
         job = Drain(
             self.target(queue),
@@ -148,7 +150,7 @@ class AsyncRemoteReader:
         source, other, client = self.target(queue), self.target(to), self._place.client
         await self._once(lambda: move(source, other, lookup_id, self._spelling, client))
 
-    async def run(self, job: Scan | Drain) -> AsyncIterator[Batch]:
+    async def run(self, job: Scan | Drain) -> AsyncGenerator[Batch, None]:
         """A reader that stops early (`aclose`) ends what it has: what it confirmed is removed."""
         running = Running(job.flow)
         batch = await self._next_batch(running)
@@ -157,7 +159,7 @@ class AsyncRemoteReader:
                 yield batch
             except GeneratorExit:
                 batch.stop()
-                while await self._next_batch(running) is not None:
+                while not self._is_closed and await self._next_batch(running) is not None:
                     pass
                 raise
             batch = await self._next_batch(running)
@@ -231,6 +233,8 @@ class AsyncRemoteReader:
             await rpc.close()
 
     async def close(self) -> None:
+        """What a job has not ended goes back to its queue."""
+        self._is_closed = True
         await self.drop()
 
     async def __aenter__(self) -> Self:

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
 from typing import Any, Self, TypeVar, assert_never
 
 from bridge.adapters.net.rpc_socket import RpcSocket
@@ -92,7 +93,7 @@ class RemoteReader:
         self._place, self._connect, self._sleep = place, connect, sleep
         self._rpc: RpcSocket | None = None
         self._spelling = Spelling()
-        self._was_connected = False
+        self._was_connected = self._is_closed = False
 
     def target(self, queue: str) -> Target:
         return target(queue, self._place.host)
@@ -107,11 +108,12 @@ class RemoteReader:
         until: int | None = None,
         limit: int | None = None,
         window: int = WINDOW,
-    ) -> Iterator[Read]:
+    ) -> Generator[Read, None, None]:
         """Messages in order, untouched; those behind `after`, up to and with `until`."""
         job = self.scan_job(queue, after=after, until=until, limit=limit, window=window)
-        for batch in self.run(job):
-            yield from batch.reads
+        with closing(self.run(job)) as batches:
+            for batch in batches:
+                yield from batch.reads
 
     def receive(
         self,
@@ -121,12 +123,12 @@ class RemoteReader:
         wait_s: float = 0,
         window: int = WINDOW,
         seen: Iterable[Key] = (),
-    ) -> Iterator[Batch]:
+    ) -> Generator[Batch, None, None]:
         """Until the queue is empty for `wait_s`. Confirm a batch before you ask for the next."""
         job = self.drain_job(queue, limit=limit, wait_s=wait_s, window=window, seen=seen)
         return self.run(job)
 
-    def receive_at(self, queue: str, lookup_id: int) -> Iterator[Batch]:
+    def receive_at(self, queue: str, lookup_id: int) -> Generator[Batch, None, None]:
         """One message, by its lookup id."""
         return self.run(self.drain_job(queue, lookup_id=lookup_id))
 
@@ -151,7 +153,7 @@ class RemoteReader:
         options |= {"spelling": self._spelling, "client": self._place.client}
         return Drain(self.target(queue), wait_ms=round(wait_s * 1000), **options)
 
-    def run(self, job: Scan | Drain) -> Iterator[Batch]:
+    def run(self, job: Scan | Drain) -> Generator[Batch, None, None]:
         """A reader that stops early ends what it has: what it has confirmed is removed."""
         running = Running(job.flow)
         batch = self._next_batch(running)
@@ -160,7 +162,7 @@ class RemoteReader:
                 yield batch
             except GeneratorExit:
                 batch.stop()
-                while self._next_batch(running) is not None:
+                while not self._is_closed and self._next_batch(running) is not None:
                     pass
                 raise
             batch = self._next_batch(running)
@@ -237,6 +239,8 @@ class RemoteReader:
             rpc.close()
 
     def close(self) -> None:
+        """What a job has not ended goes back to its queue."""
+        self._is_closed = True
         self.drop()
 
     def __enter__(self) -> Self:

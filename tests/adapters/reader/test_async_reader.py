@@ -89,7 +89,7 @@ def test_a_reader_that_leaves_early(served: Served) -> None:
             batches = reader.receive(ORDERS)
             batch = await anext(batches)
             batch.confirm(batch.reads[:1])
-            await batches.aclose()  # type: ignore[attr-defined]
+            await batches.aclose()
             assert served.fake.removed == [b"m0"]
 
     run(work())
