@@ -105,8 +105,12 @@ class Journal:
     def __enter__(self) -> Self:
         try:
             self._open()
-        except OSError as error:
-            raise self._fault(self.path, error) from error
+        except BaseException as error:
+            if self._file is not None:
+                self._file.close()
+            if isinstance(error, OSError):
+                raise self._fault(self.path, error) from error
+            raise
         return self
 
     def _open(self) -> None:
