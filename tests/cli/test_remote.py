@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import getpass
 import sys
 from pathlib import Path
 
 import pytest
 
-from bridge.cli import remote
 from bridge.cli.app import main
 from bridge.cli.remote import PASSWORD, Auth, Level, Remote, place_of, remote_of
 from bridge.model.errors import ConfigError
@@ -103,7 +103,7 @@ def test_password_by_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
         return "typed"
 
     monkeypatch.setattr(sys, "stdin", Terminal())
-    monkeypatch.setattr(remote.getpass, "getpass", prompt)
+    monkeypatch.setattr(getpass, "getpass", prompt)
     assert password(Remote("h", "ann")) == "typed"
     assert asked == [("Password of ann on h: ", sys.stderr)]  # stdout is for the answer
 
@@ -128,17 +128,15 @@ def test_one_place(secret: Path) -> None:
     assert remote_of("h", "ann", None, None, None, None) == Remote("h", "ann")
     with pytest.raises(ConfigError, match="--config"):
         remote_of("h", None, None, None, None, Path("bridge.yaml"))
-    for given in (
-        remote_of_without_host
-        for remote_of_without_host in (
-            ("ann", None, None, None),
-            (None, secret, None, None),
-            (None, None, Level.NONE, None),
-            (None, None, None, Auth.NTLM),
-        )
-    ):
+    given: list[tuple[str | None, Path | None, Level | None, Auth | None]] = [
+        ("ann", None, None, None),
+        (None, secret, None, None),
+        (None, None, Level.NONE, None),
+        (None, None, None, Auth.NTLM),
+    ]
+    for user, file, level, auth in given:
         with pytest.raises(ConfigError, match="goes with --host"):
-            remote_of(None, *given, None)
+            remote_of(None, user, file, level, auth, None)
 
 
 def test_no_option_takes_a_password(capsys: pytest.CaptureFixture[str]) -> None:

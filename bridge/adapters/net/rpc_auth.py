@@ -15,7 +15,7 @@ from spnego.iov import BufferType
 
 from bridge.model.errors import BindRefused
 from bridge.protocol.rpc.calls import AuthLevel
-from bridge.protocol.rpc.seal import BadSeal
+from bridge.protocol.rpc.seal import BadSeal, Piece
 from bridge.protocol.rpc.security import AuthType
 
 Package = Literal["ntlm", "negotiate", "kerberos"]
@@ -71,9 +71,11 @@ class SpnegoAuthenticator:
         return SpnegoSeal(self._context)
 
     def step(self, token: bytes | None) -> bytes:
+        if token == b"":  # to pyspnego it would be the beginning
+            raise BindRefused("authentication failed (an empty token)")
         try:
             return self._context.step(token) or b""
-        except (SpnegoError, ValueError) as error:  # ValueError: what the server sent is no token
+        except Exception as error:  # pyspnego lets struct.error, KeyError, … out on bad tokens
             raise BindRefused(f"authentication failed ({error})") from error
 
 
@@ -85,14 +87,14 @@ class SpnegoSeal:
         self.size = context.query_message_sizes().header
 
     def protect(
-        self, head: bytes, body: bytes, tail: bytes, *, encrypt: bool
-    ) -> tuple[bytes, bytes]:
+        self, head: bytes, body: Piece, tail: bytes, *, encrypt: bool
+    ) -> tuple[Piece, bytes]:
         if not encrypt:
             return body, self._context.sign(b"".join((head, body, tail)))
         _, sealed, _, signature = self._context.wrap_iov(
             [
                 (BufferType.sign_only, head),
-                (BufferType.data, body),
+                (BufferType.data, bytes(body)),
                 (BufferType.sign_only, tail),
                 BufferType.header,
             ]
@@ -100,21 +102,21 @@ class SpnegoSeal:
         return sealed.data or b"", signature.data or b""
 
     def unprotect(
-        self, head: bytes, body: bytes, tail: bytes, signature: bytes, *, encrypt: bool
+        self, head: bytes, body: Piece, tail: bytes, signature: bytes, *, encrypt: bool
     ) -> bytes:
         try:
             if not encrypt:
                 self._context.verify(b"".join((head, body, tail)), signature)
-                return body
+                return bytes(body)
             plain = self._context.unwrap_iov(
                 [
                     (BufferType.sign_only, head),
-                    (BufferType.data, body),
+                    (BufferType.data, bytes(body)),
                     (BufferType.sign_only, tail),
                     (BufferType.header, signature),
                 ]
             ).buffers[1]
-        except (SpnegoError, ValueError) as error:
+        except Exception as error:  # as in `step`
             raise BadSeal(str(error)) from error
         return plain.data or b""
 

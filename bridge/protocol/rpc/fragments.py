@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from bridge.protocol.rpc.calls import AuthLevel
-from bridge.protocol.rpc.seal import BadSeal, Seal
+from bridge.protocol.rpc.seal import BadSeal, Piece, Seal
 from bridge.wire.rpc.pdu import (
     CALL_HEADER,
     TRAILER,
@@ -26,7 +26,6 @@ SMALLEST: Final = 1_432  # that everybody takes. C706 12.6.3.4
 _ALIGNMENT: Final = 16  # of a protected stub, RR-8
 _FIRST, _LAST, _WHOLE = int(Flags.FIRST), int(Flags.LAST), int(Flags.FIRST | Flags.LAST)
 
-Piece = bytes | memoryview
 Stub = bytes | Sequence[bytes]
 
 
@@ -98,9 +97,9 @@ def _protected(
         pad = -size & (_ALIGNMENT - 1)
         trailer = TRAILER.pack(protection.type, protection.level, pad, 0, protection.context)
         head = _head(target, flags, size + pad + TRAILER.size, left, seal.size)
-        body = b"".join((*pieces, bytes(pad)))
-        body, signature = seal.protect(head, body, trailer, encrypt=protection.encrypts)
-        written += (head, body, trailer, signature)
+        body = pieces[0] if len(pieces) == 1 and not pad else b"".join((*pieces, bytes(pad)))
+        sealed, signature = seal.protect(head, body, trailer, encrypt=protection.encrypts)
+        written += (head, sealed, trailer, signature)
         left, flags = left - size, 0
     return written
 

@@ -20,6 +20,8 @@ from bridge.wire.rpc.ntlm import NtlmFlags
 SIGNATURE_SIZE: Final = 16
 _VERSION: Final = b"\1\0\0\0"
 
+Piece = bytes | memoryview
+
 
 class BadSeal(ProtocolError):
     """A PDU that was not made, or not now, by who shares the key."""
@@ -32,12 +34,12 @@ class Seal(Protocol):
     """One security context's keys. `head` and `tail` are signed only, `body` sealed if asked."""
 
     def protect(
-        self, head: bytes, body: bytes, tail: bytes, *, encrypt: bool
-    ) -> tuple[bytes, bytes]:
+        self, head: bytes, body: Piece, tail: bytes, *, encrypt: bool
+    ) -> tuple[Piece, bytes]:
         """The body as it goes out, and the signature."""
 
     def unprotect(
-        self, head: bytes, body: bytes, tail: bytes, signature: bytes, *, encrypt: bool
+        self, head: bytes, body: Piece, tail: bytes, signature: bytes, *, encrypt: bool
     ) -> bytes:
         """The plain body; raises BadSeal."""
 
@@ -73,11 +75,11 @@ class _Direction:
     def rekey(self) -> None:
         self.stream = Rc4(self._seal_key)
 
-    def signature(self, message: bytes) -> bytes:
+    def signature(self, *message: Piece) -> bytes:
         """MS-NLMP 3.4.4.2; counts."""
         number = self._sequence.to_bytes(4, "little")
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF
-        checksum = hmac.digest(self._sign_key, number + message, "md5")[:8]
+        checksum = hmac.digest(self._sign_key, b"".join((number, *message)), "md5")[:8]
         if self._seals_checksum:
             checksum = self.stream.update(checksum)
         return _VERSION + checksum + number
@@ -96,16 +98,16 @@ class NtlmSeal:
         return SIGNATURE_SIZE
 
     def protect(
-        self, head: bytes, body: bytes, tail: bytes, *, encrypt: bool
-    ) -> tuple[bytes, bytes]:
+        self, head: bytes, body: Piece, tail: bytes, *, encrypt: bool
+    ) -> tuple[Piece, bytes]:
         sealed = self._out.stream.update(body) if encrypt else body  # before the checksum
-        return sealed, self._out.signature(b"".join((head, body, tail)))
+        return sealed, self._out.signature(head, body, tail)
 
     def unprotect(
-        self, head: bytes, body: bytes, tail: bytes, signature: bytes, *, encrypt: bool
+        self, head: bytes, body: Piece, tail: bytes, signature: bytes, *, encrypt: bool
     ) -> bytes:
-        plain = self._in.stream.update(body) if encrypt else body
-        if not hmac.compare_digest(self._in.signature(b"".join((head, plain, tail))), signature):
+        plain = self._in.stream.update(body) if encrypt else bytes(body)
+        if not hmac.compare_digest(self._in.signature(head, plain, tail), signature):
             raise BadSeal
         return plain
 

@@ -53,8 +53,8 @@ def _exchange(negotiate: NegotiateAcceptor, session: PeerSession) -> None:
     assert negotiate.seal is not None
     sealed, signature = session.seal(b"h", b"body", b"t")
     assert negotiate.seal.unprotect(b"h", sealed, b"t", signature, encrypt=True) == b"body"
-    sealed, signature = negotiate.seal.protect(b"h", b"back", b"t", encrypt=True)
-    assert session.unseal(b"h", sealed, b"t", signature) == b"back"
+    out, signature = negotiate.seal.protect(b"h", b"back", b"t", encrypt=True)
+    assert session.unseal(b"h", bytes(out), b"t", signature) == b"back"
 
 
 def test_without_mics_the_counters_begin_at_nothing() -> None:
