@@ -13,8 +13,8 @@ from typing import Protocol
 import msgspec
 
 from bridge.adapters.retained.service import Answer, now
-from bridge.core.remote_read.actions import Wanted
 from bridge.core.ports import Record
+from bridge.core.remote_read.actions import Wanted
 from bridge.core.remote_read.codes import SERVICE_NOT_AVAILABLE, Failed
 from bridge.core.retained.effects import Command, Ended
 from bridge.core.retained.errors import Refused, Status

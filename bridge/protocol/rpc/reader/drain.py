@@ -46,6 +46,7 @@ from bridge.wire.rpc.remote_read import ACK, NACK, EndReceive, Started, StartRec
 
 WINDOW: Final = 64
 MOST_REFUSALS: Final = 3  # RR-49: of one message
+MOST_REFUSED: Final = 1000  # messages
 _NOTHING: Final = (TIMEOUT, CANCELLED)
 
 
@@ -220,6 +221,8 @@ class Drain:
         for who, times in self._refusals.items():
             if times >= MOST_REFUSALS and not self._is_over:
                 raise Unsettled(f"{_shown(who)} was put back {times} times; it is still there")
+        if len(self._refusals) > MOST_REFUSED:
+            raise Unsettled(f"{len(self._refusals)} messages were put back; they are still there")
 
     def _is_gone(self, who: Hashable) -> None:
         self.removed += 1
