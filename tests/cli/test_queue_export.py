@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from bridge.adapters.exports.journal import Journal
 from bridge.adapters.exports.parquet import read_parquet
@@ -141,3 +142,16 @@ def test_a_queue_that_is_not_there(host: Host, tmp_path: Path) -> None:
     assert host.run("queue", "export", "nope", "--out", str(tmp_path / "o.jsonl")) == 1
     assert "no such queue" in host.err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_bar_on_a_terminal(host: Host, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "bridge.cli.queue_export.Console",
+        lambda stderr: Console(stderr=stderr, force_terminal=True, width=100),
+    )
+    fill(host, 100)
+    out = tmp_path / "o.jsonl"
+    assert host.run("queue", "export", ORDERS, "--out", str(out), "-o", "json") == 0
+    assert "exporting" in host.err
+    assert "100 messages" in host.err
+    assert json.loads(host.out)["messages"] == 100  # stdout is for the answer
