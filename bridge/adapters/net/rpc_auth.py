@@ -10,7 +10,6 @@ from typing import Final, Literal
 
 import msgspec
 import spnego
-from spnego.exceptions import SpnegoError
 from spnego.iov import BufferType
 
 from bridge.model.errors import BindRefused
@@ -59,7 +58,7 @@ class SpnegoAuthenticator:
                 protocol=credentials.package,
                 context_req=_WANTED,
             )
-        except (SpnegoError, ImportError) as error:
+        except Exception as error:  # no library, no ticket, …: each has errors of its own
             raise BindRefused(f"{credentials.package} is not available here ({error})") from error
 
     @property
@@ -84,7 +83,12 @@ class SpnegoSeal:
 
     def __init__(self, context: spnego.ContextProxy) -> None:
         self._context = context
-        self.size = context.query_message_sizes().header
+        self._header = context.query_message_sizes().header
+        # Kerberos (RFC 4121, DCE style): a MIC has no confounder, no second header, no filler.
+        self._mic = self._header - (48 if context.negotiated_protocol == "kerberos" else 0)
+
+    def size(self, *, encrypt: bool) -> int:
+        return self._header if encrypt else self._mic
 
     def protect(
         self, head: bytes, body: Piece, tail: bytes, *, encrypt: bool

@@ -43,9 +43,8 @@ class Seal(Protocol):
     ) -> bytes:
         """The plain body; raises BadSeal."""
 
-    @property
-    def size(self) -> int:
-        """Of a signature."""
+    def size(self, *, encrypt: bool) -> int:
+        """Of a signature: it must be known before there is one."""
 
 
 def rc4(key: bytes, data: bytes) -> bytes:
@@ -93,8 +92,7 @@ class NtlmSeal:
         to_client = _Direction(session_key, flags, "server-to-client")
         self._in, self._out = (to_server, to_client) if server else (to_client, to_server)
 
-    @property
-    def size(self) -> int:
+    def size(self, *, encrypt: bool) -> int:  # noqa: ARG002 - the same
         return SIGNATURE_SIZE
 
     def protect(

@@ -1,11 +1,11 @@
 """Run by the system's Python, which has Samba's: HOST PORT OPTIONS USER PASSWORD SMB_CONF.
 
-OPTIONS as in a binding string, `sign,spnego`; an empty USER is anonymous.
+OPTIONS as in a binding string, `sign,spnego`; an empty USER is anonymous, `name@REALM` Kerberos.
 """
 
 import sys
 
-from samba.credentials import DONT_USE_KERBEROS, Credentials
+from samba.credentials import DONT_USE_KERBEROS, MUST_USE_KERBEROS, Credentials
 from samba.dcerpc import echo
 from samba.param import LoadParm
 
@@ -15,11 +15,14 @@ def main(host: str, port: str, options: str, user: str, password: str, smb_conf:
     credentials = Credentials()
     credentials.guess(settings)
     if user:
-        credentials.set_username(user)
+        name, _, realm = user.partition("@")
+        credentials.set_username(name)
         credentials.set_password(password)
         credentials.set_domain("DOM")
         credentials.set_workstation("READER")
-        credentials.set_kerberos_state(DONT_USE_KERBEROS)
+        if realm:
+            credentials.set_realm(realm)
+        credentials.set_kerberos_state(MUST_USE_KERBEROS if realm else DONT_USE_KERBEROS)
     else:
         credentials.set_anonymous()
     place = ",".join(filter(None, (port, options)))
