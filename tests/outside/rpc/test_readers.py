@@ -5,7 +5,16 @@ import threading
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
+from bridge.adapters.net.rpc_auth import Credentials
+from bridge.adapters.net.rpc_socket import RpcSocket
+from bridge.config import Address
+from bridge.protocol.rpc.calls import Fault
+from bridge.wire.rpc import remote_read as wire
+from bridge.wire.rpc.bind import Syntax
+from bridge.wire.rpc.queue_format import QueueFormat
+from bridge.wire.rpc.stub import Result
 from tests.outside.appliance import Appliance
 from tests.outside.rpc import idl
 from tests.outside.rpc.conftest import ANN, BOB, OpenReader, Send, path
@@ -211,3 +220,48 @@ def test_a_body_of_four_megabytes(kept: str, send: Send, open_reader: OpenReader
     body = bytes(range(256)) * (4 * 1024 * 4 - 4)
     send(kept, body)
     assert reader.take(queue, timeout=LONG) == body
+
+
+def test_a_second_connection_of_the_group_cancels(appliance: Appliance, kept: str) -> None:
+    """Digest 0.4: Cancel arrives on another connection of the same association group."""
+    address = Address.parse(":".join(map(str, appliance.listeners["rpc"])))
+    old = Address.parse(":".join(map(str, appliance.listeners["rpc_qp"])))
+    interface = Syntax(wire.REMOTE_READ, 1, 0)
+    ann = Credentials("SHOP\\ann", ANN.password)
+    name = QueueFormat(kind=3, text=path(kept))
+    opening = wire.OpenQueue(
+        queue=name,
+        access=1,
+        share=0,
+        client=wire.REMOTE_READ,
+        non_routing=1,
+        major=6,
+        minor=1,
+        build=1,
+        workgroup=0,
+    )
+    waiting = wire.StartReceive(
+        handle=bytes(20),
+        lookup_id=0,
+        cursor=0,
+        action=0,
+        timeout_ms=LONG,
+        request_id=1,
+        most_body=0,
+        most_compound=0,
+    )
+    with RpcSocket(address, interface, credentials=ann) as one:
+        opened = wire.Opened.unpack(one.call(opening.OPNUM, opening.buffers()))
+        started_id = one.start(waiting.OPNUM, replace(waiting, handle=opened.handle).buffers())
+        # the groups belong to the process: it can be joined at the other port, too
+        with RpcSocket(old, interface, credentials=ann, group=one.group) as other:
+            cancel = wire.CancelReceive(opened.handle, 1)
+            answer = 0xC0000225
+            while answer == 0xC0000225:  # the start may come to be served after it
+                answer = Result.unpack(other.call(cancel.OPNUM, cancel.buffers())).status
+            assert answer == 0
+        assert wire.Started.unpack(one.finish(started_id)).status == 0xC00E0008
+        with RpcSocket(address, interface, credentials=ann) as stranger:
+            with pytest.raises(Fault) as caught:
+                stranger.call(cancel.OPNUM, cancel.buffers())
+            assert caught.value.status == 0x1C00001A

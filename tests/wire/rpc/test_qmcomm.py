@@ -8,6 +8,7 @@ from bridge.model.guid import Guid
 from bridge.wire.rpc import qmcomm as wire
 from bridge.wire.rpc.ndr import BadStub
 from bridge.wire.rpc.queue_format import QueueFormat
+from bridge.wire.rpc.remote_read import Port
 from tests.outside.rpc import idl
 
 G = Guid(bytes(range(16)))
@@ -82,5 +83,5 @@ def test_bad_tags(kind: int, tag: int) -> None:
 def test_ports() -> None:
     """V1 of queue-manager-client.md section 10."""
     assert wire.GetServerPort.unpack(bytes(4)).kind == 0
-    assert wire.Port(2103).pack() == bytes.fromhex("37080000")
+    assert Port(2103).pack() == bytes.fromhex("37080000")
     assert wire.GetServerPort.OPNUM == 31
