@@ -181,6 +181,28 @@ def test_a_reader_that_is_killed_leaves_everything(
         assert drained(reader, name_of(kept), wait_s=5, limit=10) == BODIES[:10]
 
 
+def readers(appliance: Appliance, kept: str) -> int:
+    status, text = appliance.get("/api/queues")
+    assert status == 200, text
+    found = [row for row in json.loads(text)["queues"] if row["name"] == name_of(kept)]
+    return int(found[0]["readers"])
+
+
+def test_ctrl_c_while_it_waits_takes_nothing(appliance: Appliance, kept: str, fill: Send) -> None:
+    """RR-50, RR-56: the Start that waited is gone with its connection."""
+    process = run(appliance, "receive", "--queue", name_of(kept), "--wait", "600")
+    while not readers(appliance, kept):
+        assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, "", "")
+    while readers(appliance, kept):
+        pass
+    fill(kept, b"one")
+    with RemoteReader(place(appliance)) as reader:
+        assert drained(reader, name_of(kept)) == [b"one"]
+
+
 def test_exports_are_alike(appliance: Appliance, kept: str, fill: Send, tmp_path: Path) -> None:
     """By remote read or by the admin port; as JSON lines or as Parquet."""
     fill(kept, *BODIES[:30])
