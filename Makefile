@@ -14,7 +14,7 @@ help:
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make bench  throughput, CPU, latency, memory beside a raw Kafka producer (ONLY=, data/bench.*)"
 	@echo "make profile  where the time goes in the bridge under load"
-	@echo "make soak   kills, freezes, cuts by a seeded schedule, then a verdict (MINUTES=5 SEED=… ONLY=srmp)"
+	@echo "make soak   kills, freezes, cuts by a seeded schedule, then a verdict (MINUTES=5 SEED=… ONLY=srmp|retained)"
 	@echo "make fuzz   every parser, guided by coverage (MINUTES=5)"
 	@echo "make setup / lock / clean"
 

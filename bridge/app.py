@@ -7,7 +7,8 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -99,6 +100,7 @@ class Appliance:
         self.telemetry.waiting_forward_bytes.set_function(
             lambda: sum(pump.shard.forwards.size for pump in self._pumps)
         )
+        self.telemetry.retained = self._depths
         self._meter = Meter(self.telemetry, self._count_pending)
         self._started = time.time()
         self._starting = "starting"
@@ -203,15 +205,20 @@ class Appliance:
             return
         address = await self._admin.start(listen.admin_host, listen.admin)
         self.listeners["admin"] = address
-        try:
+        with self._writing_data():
             write_runtime(self.config.data, f"http://{address}", os.getpid())
+        announce(f"listening: admin on {address}")
+
+    @contextmanager
+    def _writing_data(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise ConfigError(
                 f"cannot write to {self.config.data} ({error.strerror})",
                 where="data",
                 mend="choose a folder of this user's",
             ) from error
-        announce(f"listening: admin on {address}")
 
     async def _start_kafka(self, announce: Callable[[str], None]) -> dict[str, Any]:
         settings: dict[str, Any] = dict(kafka_properties(self.config))
@@ -313,29 +320,36 @@ class Appliance:
 
     async def _start_retained(self, settings: dict[str, Any], own: OwnTopics) -> None:
         """Also without a retained queue: journals and dead letters can be read."""
-        self._retained = RetainedService(
-            self.config.data / f"{own.prefix}.retained.sqlite",
-            settings,
-            self._pumps[KEEPER],
-            self._receipts,
-            self._sequential,
-            lambda: self._queues.catalogue,
-            prefix=own.prefix,
-            deadletter=(own.deadletter, len(self._pumps)),
-            local=self.id,
-            clock_skew_s=int(self.config.queue_manager.clock_skew_s),
-            quota_kb=self.config.queue_manager.quota_kb,
-            release_after_s=float(self.config.rpc.release_after_s),
-        )
+        with self._writing_data():
+            self._retained = RetainedService(
+                self.config.data / f"{own.prefix}.retained.sqlite",
+                settings,
+                self._pumps[KEEPER],
+                self._receipts,
+                self._sequential,
+                lambda: self._queues.catalogue,
+                prefix=own.prefix,
+                deadletter=(own.deadletter, len(self._pumps)),
+                local=self.id,
+                clock_skew_s=int(self.config.queue_manager.clock_skew_s),
+                quota_kb=self.config.queue_manager.quota_kb,
+                release_after_s=float(self.config.rpc.release_after_s),
+                removed=self.telemetry.removal,
+            )
         for pump in self._pumps:
             pump.shard.keeper = self._retained.keeper
         await self._retained.start()
+
+    def _open_desk(self) -> None:
+        """Once acks are handed out: until then one could leave before its cause is committed."""
+        assert self._retained is not None
         self._tasks.append(asyncio.create_task(self._retained.run()))
         self.desk = Desk(self._retained, lambda: self._queues.catalogue, self._edit_mapping)
 
     async def _edit_mapping(self, queue: str, entry: dict[str, str] | None) -> None:
-        await self._queues.edit(queue, entry)
-        await self.reload(force=True)
+        if self._starting:
+            raise SinkUnavailable(f"not yet: {self._starting}")
+        await self._queues.edit(queue, entry, [pump.shard for pump in self._pumps])
         if self._retained is not None:
             self._retained.define()
 
@@ -368,6 +382,7 @@ class Appliance:
             self._take_acks(list(pump.shard.outbox.values()), pump)
             self._srmp.postman.due(pump.shard.posted.unreceipted(), pump)
             self._srmp.forwarder.take(list(pump.shard.forwards), pump)
+        self._open_desk()
         if listen.binary is not None:
             address = await self._server.start(listen.host, listen.binary)
             self.listeners["binary"] = address
@@ -433,6 +448,9 @@ class Appliance:
             reasons.append(f"Kafka {self._health.why}")
         return not reasons, reasons
 
+    def _depths(self) -> list[tuple[str, int, int]]:
+        return self._retained.depths() if self._retained is not None else []
+
     def _count_streams(self) -> int:
         return sum(len(p.shard.streams) + len(p.shard.posted) for p in self._pumps)
 
@@ -461,7 +479,11 @@ class Appliance:
             "topic_prefix": self.config.topic_prefix,
             "shards": len(self._pumps),
             "uptime_s": round(time.time() - self._started, 1),
-            "queues": overview.queues(self.mappings.queues, measured["topics"]),
+            "queues": overview.queues(
+                self.mappings.queues,
+                measured["topics"],
+                {queue: count for queue, count, _ in self._depths()},
+            ),
             "sessions": overview.sessions(connections),
             "session_count": len(connections),
             "streams": self._count_streams(),

@@ -161,7 +161,7 @@ def test_listeners_that_are_off(kafka: EmbeddedKafka, tmp_path: Path) -> None:
             assert appliance.listeners == {}
             assert len(said) == 1
             assert appliance.ready() == (True, [])
-            assert not (tmp_path / "data").exists()  # nothing to be found there
+            assert not list((tmp_path / "data").glob("*.json"))  # nobody is told where to ask
 
     asyncio.run(test())
 

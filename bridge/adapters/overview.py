@@ -15,9 +15,13 @@ MOST: Final = 100  # of a list; its length is told beside it
 
 
 def queues(
-    mappings: Sequence[QueueMapping], topics: Sequence[Mapping[str, Any]]
+    mappings: Sequence[QueueMapping],
+    topics: Sequence[Mapping[str, Any]],
+    depths: Mapping[str, int] | None = None,
 ) -> list[dict[str, Any]]:
-    """With what their topics got; a topic that only a message can name is among the topics."""
+    """With what their topics got; a topic that only a message can name is among the topics.
+
+    `depths`: how many messages wait, by the queue's name in small letters."""
     counted = {row["topic"]: row for row in topics}
     nothing = {"records": 0, "per_second": 0.0}
     return [
@@ -25,6 +29,8 @@ def queues(
             "queue": m.queue,
             "topic": m.topic_name or m.template,
             "transactional": m.transactional,
+            "mode": m.mode,
+            "waiting": _waiting(m, depths or {}),
             "records": counted.get(m.topic_name, nothing)["records"] if m.topic_name else None,
             "per_second": (
                 counted.get(m.topic_name, nothing)["per_second"] if m.topic_name else None
@@ -32,6 +38,12 @@ def queues(
         }
         for m in mappings
     ]
+
+
+def _waiting(mapping: QueueMapping, depths: Mapping[str, int]) -> int | None:
+    if mapping.mode != "retain" or mapping.queue.has_wildcard:
+        return None
+    return depths.get(mapping.queue.lower(), 0)
 
 
 def sessions(connections: Iterable[Connection]) -> list[dict[str, Any]]:

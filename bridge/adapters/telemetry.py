@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 PREFIX: Final = "msmq_bridge_"
 MAX_LABEL_VALUES: Final = 200
+MAX_QUEUES: Final = 100  # retained ones that have a gauge of their own
 OTHER: Final = "other"
+Depth = tuple[str, int, int]  # a queue, its messages and their bytes
 
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _MESSAGES: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000)
@@ -45,6 +49,12 @@ class Telemetry:
         self._forwards = counter("forwards", "Messages for other hosts, by how it ended.", "result")
         self._refusals = counter("refusals", "Connections and messages turned away.", "reason")
         self._rpc_calls = counter("rpc_calls", "Remote calls, by how they ended.", "result")
+
+        self._removals = counter(
+            "retained_removals", "Messages that left a retained queue, by reason.", "reason"
+        )
+        self.retained: Callable[[], Iterable[Depth]] = tuple  # told by whoever keeps them
+        registry.register(_Depths(self))
 
         self.sessions = gauge("sessions", "Sessions that are open.")
         self.streams = gauge("streams", "Streams whose cursor is known.")
@@ -82,6 +92,10 @@ class Telemetry:
         """`result`: taken, refused, expired."""
         self._forwards.labels(result).inc()
 
+    def removal(self, reason: str, is_lost: bool = False) -> None:
+        """`reason`: the name of a message class; LOST: Kafka has its record no more."""
+        self._removals.labels("LOST" if is_lost else reason).inc()
+
     def transaction(self, result: str, *, messages: int, seconds: float) -> None:
         """`result`: committed, aborted, unknown."""
         self._transactions.labels(result).inc()
@@ -112,6 +126,29 @@ class Telemetry:
         encode: Callable[[CollectorRegistry], bytes]
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
+
+
+class _Depths(Collector):
+    """Looked up when somebody asks: the deepest queues by name, the rest in one sum."""
+
+    def __init__(self, telemetry: Telemetry) -> None:
+        self._telemetry = telemetry
+
+    def collect(self) -> Iterator[Metric]:
+        depths = sorted(self._telemetry.retained(), key=lambda depth: (-depth[1], depth[0]))
+        messages = GaugeMetricFamily(
+            f"{PREFIX}retained_messages", "Messages that wait for readers.", labels=["queue"]
+        )
+        size = GaugeMetricFamily(f"{PREFIX}retained_bytes", "And their size.", labels=["queue"])
+        named, rest = depths[:MAX_QUEUES], depths[MAX_QUEUES:]
+        if rest:
+            named.append((OTHER, sum(d[1] for d in rest), sum(d[2] for d in rest)))
+        for queue, count, total in named:
+            label = queue.encode("utf-8", "replace").decode()
+            messages.add_metric([label], count)
+            size.add_metric([label], total)
+        yield messages
+        yield size
 
 
 class _Bounded:

@@ -72,6 +72,7 @@ class Reloaded(msgspec.Struct, frozen=True):
 
     applied: tuple[str, ...] = ()
     unchanged: int = 0
+    notes: tuple[str, ...] = ()
 
 
 def register(map_app: typer.Typer) -> None:
@@ -193,7 +194,10 @@ def _tell(
         return {"state": "failed", "why": str(error)}, error
     if reloaded is None:
         return {"state": "not running"}, None
-    return {"state": "reloaded", **msgspec.structs.asdict(reloaded)}, None
+    told = msgspec.structs.asdict(reloaded)
+    if not reloaded.notes:
+        del told["notes"]
+    return {"state": "reloaded", **told}, None
 
 
 def reload(config: Config, force: bool) -> Reloaded | None:
@@ -220,7 +224,8 @@ def _understood(url: str, answer: Answer) -> Reloaded:
     data, status = object_in(answer, url), answer.status
     if status == http.client.OK:
         applied = tuple(map(str, data.get("applied", ())))
-        return Reloaded(applied, int(data.get("unchanged", 0)))
+        notes = tuple(str(note) for note in data.get("notes", ()))
+        return Reloaded(applied, int(data.get("unchanged", 0)), notes)
     if status == http.client.CONFLICT and data.get("breaks_order"):
         raise OrderBreaks(data["breaks_order"])
     if status in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):

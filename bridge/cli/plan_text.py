@@ -56,6 +56,9 @@ def print_outcomes(outcomes: Sequence[Outcome], told: dict[str, object]) -> None
         else:
             _print(out, f"done: {change.action} {name}", "green")
     _print(out, f"Appliance: {_appliance(told)}.", "bold")
+    notes = told.get("notes")
+    for note in notes if isinstance(notes, tuple | list) else ():
+        _print(out, f"note: {note}", "yellow")
 
 
 def _appliance(told: dict[str, Any]) -> str:

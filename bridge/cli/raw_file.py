@@ -34,7 +34,7 @@ class RawFile:
                 sys.stdout.buffer.write(data)
                 sys.stdout.buffer.flush()
                 return
-            if self._file.seekable():
+            if self._path.is_file():  # a device or a pipe has no end to cut off
                 self._file.truncate(0)
             self._file.write(data)
             self._file.flush()

@@ -78,3 +78,20 @@ def changes(old: Mappings, new: Mappings) -> tuple[list[str], int]:
     if old.defaults != new.defaults:
         changed.append("defaults")
     return changed, sum(queue not in changed for queue in after)
+
+
+def mode_changes(old: Mappings, new: Mappings) -> list[str]:
+    """Design D5: a queue has one mode. Who changes it should know what becomes of its messages."""
+    before, after = old.by_name(), new.by_name()
+    found: list[str] = []
+    for name in sorted(before):
+        then, now = before[name].mode, after[name].mode if name in after else ""
+        if then == "retain" and now != "retain":
+            what = "its mode changes from retain to forward" if now else "it is no longer mapped"
+            found.append(
+                f"{name}: {what}; what waits in it can still be read, and nothing is added"
+            )
+        elif then == "forward" and now == "retain":
+            what = "its mode changes from forward to retain"
+            found.append(f"{name}: {what}; readers get what comes from now on, not older records")
+    return found

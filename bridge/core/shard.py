@@ -595,9 +595,9 @@ def _may_be_too_large(record: Record, message: Message, queue: Queue, max_bytes:
 def _is_whole(queue: Queue) -> bool:
     """Whether its records have all of their messages."""
     rules = queue.mapping.headers
-    changed = (rules.include, rules.exclude, rules.rename, rules.prefix)
-    usual = (_USUAL_HEADERS.include, (), {}, _USUAL_HEADERS.prefix)
-    return queue.mapping.value == "body" and changed == usual
+    is_usual = rules.include == _USUAL_HEADERS.include and rules.prefix == _USUAL_HEADERS.prefix
+    is_changed = rules.exclude or rules.rename
+    return queue.mapping.value == "body" and is_usual and not is_changed
 
 
 def _journal_record(record: Record, queue: Queue) -> Record:

@@ -32,7 +32,7 @@ def test_every_entry_has_its_place(tmp_path: Path) -> None:
 def test_all_faults_of_all_files(tmp_path: Path) -> None:
     write(tmp_path, "queues:\n- {queue: a, topics: x}\n- {queue: a/, topic: a/b}\n- 7", "a.yaml")
     write(tmp_path, "queue: [\n", "b.yaml")
-    write(tmp_path, "defaults: {mode: retain}\nother: 1\nqueues: {}", "c.yaml")
+    write(tmp_path, "defaults: {mode: kept}\nother: 1\nqueues: {}", "c.yaml")
     write(tmp_path, "defaults: {}\nqueues: [{queue: x}, {queue: X}]", "d.yaml")
     with pytest.raises(Faults) as caught:
         locate_mappings(tmp_path)

@@ -132,6 +132,8 @@ def test_queues() -> None:
             "queue": "private$\\orders",
             "topic": "o",
             "transactional": True,
+            "mode": "forward",
+            "waiting": None,
             "records": 5,
             "per_second": 0.5,
         },
@@ -139,6 +141,8 @@ def test_queues() -> None:
             "queue": "quiet",
             "topic": "quiet",
             "transactional": False,
+            "mode": "forward",
+            "waiting": None,
             "records": 0,
             "per_second": 0.0,
         },
@@ -146,7 +150,18 @@ def test_queues() -> None:
             "queue": "many.*",
             "topic": "by.{queue}",
             "transactional": False,
+            "mode": "forward",
+            "waiting": None,
             "records": None,  # many topics: they are told by name
             "per_second": None,
         },
     ]
+
+
+def test_how_many_messages_wait_in_retained_queues() -> None:
+    kept = [
+        QueueMapping(queue=QueuePath(name), mode="retain")
+        for name in ("private$\\Kept", "private$\\empty", "private$\\many*")
+    ]
+    found = overview.queues(kept, [], {"private$\\kept": 7})
+    assert [row["waiting"] for row in found] == [7, 0, None]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from bridge.adapters.telemetry import MAX_LABEL_VALUES, Telemetry, setup_logging
+from bridge.adapters.telemetry import MAX_LABEL_VALUES, MAX_QUEUES, Telemetry, setup_logging
 
 
 def samples(telemetry: Telemetry) -> dict[tuple[str, ...], float]:
@@ -102,6 +102,30 @@ def test_a_stranger_cannot_make_labels_without_end() -> None:
     assert found[("msmq_bridge_refusals_total", "other")] == 50
     assert found[("msmq_bridge_refusals_total", "reason-0")] == 2
     assert found[("msmq_bridge_records_total", "other")] == 50
+
+
+def test_the_deepest_queues_have_a_gauge_and_the_rest_a_sum() -> None:
+    telemetry = Telemetry()
+    assert not [key for key in samples(telemetry) if "retained_messages" in key[0]]
+    telemetry.retained = lambda: [(f"q{n}", n, 10 * n) for n in range(1, MAX_QUEUES + 4)]
+    found = samples(telemetry)
+    depths = {key[1]: v for key, v in found.items() if key[0] == "msmq_bridge_retained_messages"}
+    assert len(depths) == MAX_QUEUES + 1
+    assert depths[f"q{MAX_QUEUES + 3}"] == MAX_QUEUES + 3
+    assert depths["other"] == 1 + 2 + 3
+    assert found["msmq_bridge_retained_bytes", "other"] == 60
+    telemetry.retained = lambda: [("half a \ud800 pair", 1, 1)]  # lawful in a name
+    assert b"half a ? pair" in telemetry.exposition()[0]
+
+
+def test_removals_by_reason() -> None:
+    telemetry = Telemetry()
+    telemetry.removal("ACK_RECEIVE")
+    telemetry.removal("NACK_Q_PURGED")
+    telemetry.removal("NACK_Q_PURGED", True)
+    found = samples(telemetry)
+    for reason in ("ACK_RECEIVE", "NACK_Q_PURGED", "LOST"):
+        assert found["msmq_bridge_retained_removals_total", reason] == 1
 
 
 def test_openmetrics_is_given_to_those_who_ask() -> None:

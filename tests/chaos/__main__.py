@@ -18,12 +18,13 @@ from bridge.adapters.kafka.embedded import EmbeddedKafka
 from tests.chaos.bugs import BUGS
 from tests.chaos.fleet import KINDS
 from tests.chaos.posters import HTTP_KINDS
+from tests.chaos.read_bugs import READ_BUGS
 from tests.chaos.run import RATE, SENDERS, Settings, print_plan, run, tell
-from tests.chaos.schedule import BINARY, HTTP, steps
-from tests.chaos.senders import BINARY_KINDS
+from tests.chaos.schedule import BINARY, HTTP, RETAINED, steps
+from tests.chaos.senders import BINARY_KINDS, RETAINED_KINDS
 
 PLANNED = 60  # steps that --plan prints
-_KINDS = {BINARY: BINARY_KINDS, HTTP: HTTP_KINDS, "": KINDS}
+_KINDS = {BINARY: BINARY_KINDS, HTTP: HTTP_KINDS, RETAINED: RETAINED_KINDS, "": KINDS}
 
 
 def _options() -> argparse.Namespace:
@@ -32,8 +33,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--senders", type=int, default=SENDERS)
     parser.add_argument("--rate", type=float, default=RATE, help="messages a second, of all")
-    parser.add_argument("--bug", choices=sorted(BUGS), default="", help="plant it in the bridge")
-    parser.add_argument("--only", choices=(BINARY, HTTP), default="", help="senders of one kind")
+    parser.add_argument(
+        "--bug", choices=sorted(BUGS | READ_BUGS), default="", help="plant it in the bridge"
+    )
+    parser.add_argument(
+        "--only", choices=(BINARY, HTTP, RETAINED), default="", help="senders of one kind"
+    )
     parser.add_argument("--plan", action="store_true", help="print the schedule, do nothing")
     return parser.parse_args()
 

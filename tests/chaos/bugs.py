@@ -10,13 +10,14 @@ from typing import Any, Final
 
 from tests.chaos import launcher
 from tests.chaos.checker import Kind
+from tests.chaos.read_bugs import READ_BUGS
 
 Produce = Callable[..., None]
 EVERY: Final = 20  # records between two that are hurt
 
 
 def plant(name: str) -> None:
-    BUGS[name][1]()
+    (BUGS | READ_BUGS)[name][1]()
 
 
 def _data_id(kwargs: Mapping[str, Any]) -> bytes | None:
@@ -207,7 +208,7 @@ def _repeat_express() -> None:
     launcher.Producer.produce = produce  # type: ignore[method-assign]
 
 
-BUGS: Final[Mapping[str, tuple[Kind, Callable[[], None]]]] = {
+BUGS: Final[dict[str, tuple[Kind, Callable[[], None]]]] = {
     "drop": (Kind.LOST_ACKED, _drop),
     "repeat": (Kind.DUPLICATE, _repeat),
     "swap": (Kind.REORDER, _swap),

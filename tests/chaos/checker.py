@@ -54,6 +54,13 @@ class Kind(StrEnum):
     ACK_BEFORE_DURABLE = "ack-before-durable"
     NEVER_ACKED = "never-acked"
     EXPRESS_TWICE = "express-twice"
+    # Of readers: read_checker.py
+    REAPPEARS = "removed-reappears"
+    READ_TWICE = "read-twice"
+    UNTOLD_LOST = "removed-untold-lost"
+    OUT_OF_PLACE = "out-of-place"
+    JOURNAL_MISSING = "journal-missing"
+    JOURNAL_DOUBLED = "journal-doubled"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,10 @@ from tests.chaos.history import History, Outage
 from tests.chaos.makers import FRESH
 from tests.chaos.process import Bridge
 from tests.chaos.proxy import CALM, Link, Proxy, Weather
+from tests.chaos.readers import Readers
 from tests.chaos.reading import probe
 from tests.chaos.schedule import Step
+from tests.chaos.senders import RETAINED
 from tests.outside.rawconnection import Address
 
 ARMED_S: Final = 12.0  # in which a crash point is reached under load
@@ -55,8 +57,11 @@ class World:
         self.rng = random.Random(rng.getrandbits(64))
         guid = UUID(bytes=rng.randbytes(16), version=4)
         bootstrap = broker.bootstrap_servers
-        self.bridge = Bridge(folder / "bridge-1", bootstrap, prefix, guid, bug)
-        self._other = Bridge(folder / "bridge-2", bootstrap, prefix, guid, bug)
+        self.journal = f"{prefix}-journal"
+        retained = {RETAINED: {"mode": "retain", "journal": self.journal}}
+        self.bridge = Bridge(folder / "bridge-1", bootstrap, prefix, guid, bug, retained)
+        self._other = Bridge(folder / "bridge-2", bootstrap, prefix, guid, bug, retained)
+        self.readers = Readers(RETAINED, lambda: self._place("admin"), self.history)
         self.topics = [self.bridge.topic(name) for name in QUEUE_NAMES]
         self.binary = Proxy(lambda: self._place("binary"), random.Random(rng.getrandbits(64)))
         self.http = Proxy(lambda: self._place("srmp"), random.Random(rng.getrandbits(64)), 0)
@@ -83,12 +88,14 @@ class World:
         for proxy in self.proxies:
             await proxy.start()
         self.fleet.start(rate)
+        self.readers.start()
         await self.going_on()
 
     async def stop(self) -> None:
         self.broker.resume()
         for task in self.later:
             task.cancel()
+        await self.readers.stop()
         await self.fleet.stop()
         for proxy in self.proxies:
             await proxy.stop()
@@ -98,7 +105,9 @@ class World:
     async def do(self, step: Step) -> None:
         await self._check_alive()
         await asyncio.sleep(step.gap)
+        await self.readers.look()
         await ACTIONS[step.action](self, step)
+        await self.readers.look()
         await self.going_on()
 
     def logs(self) -> list[str]:
@@ -118,6 +127,7 @@ class World:
             await posting_faults.heal(poster)
         self.fleet.quiet()
         await self._until(lambda: not self.fleet.kept)
+        await self.readers.finish()
 
     async def _until(self, enough: Callable[[], bool]) -> None:
         done, patience = self.history.done, time.monotonic() + self.patience_s

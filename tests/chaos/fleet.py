@@ -10,11 +10,14 @@ from uuid import UUID
 
 from tests.chaos.history import History
 from tests.chaos.posters import HTTP_KINDS, Poster
-from tests.chaos.senders import BINARY_KINDS, QUEUES, Maker, Sender
+from tests.chaos.senders import BINARY_KINDS, QUEUES, RETAINED_KINDS, Maker, Sender
 from tests.outside.rawconnection import Address
 
 # In small letters those of MSMQ's own protocol, in capitals those over HTTP; one after the other.
-KINDS: Final = tuple(chain.from_iterable(zip(BINARY_KINDS, HTTP_KINDS, strict=True)))
+KINDS: Final = (
+    *chain.from_iterable(zip(BINARY_KINDS, HTTP_KINDS, strict=True)),
+    *RETAINED_KINDS,
+)
 QUEUE_NAMES: Final = tuple(sorted(set(QUEUES.values())))
 Place = Callable[[], Address | None]
 

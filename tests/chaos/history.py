@@ -85,11 +85,33 @@ class Landed:
         return self.topic, self.partition
 
 
+@dataclass(slots=True, kw_only=True)
+class Read:
+    """One receive from the retained queue. It was told if it has a moment; else it was empty, or
+    cut off: then nobody knows whether it took a message."""
+
+    asked_at: float
+    told_at: float | None = None
+    identity: str = ""
+    place: int = 0  # lookup id
+    is_cut_off: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """All that was in the retained queue: identities and lookup ids, asked for after `at`."""
+
+    at: float
+    places: list[tuple[str, int]]
+
+
 @dataclass(slots=True)
 class History:
     ops: list[Op] = field(default_factory=list)
     outages: list[Outage] = field(default_factory=list)
     probes: list[Probe] = field(default_factory=list)
+    reads: list[Read] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
     # Not about a message: the bridge broke the protocol, or ended by itself.
     surprises: list[str] = field(default_factory=list)
     events: Counter[str] = field(default_factory=Counter)

@@ -64,6 +64,7 @@ class Control:
                     self._left = int(count)
                     self._broker = int(broker[0]) if broker else 0
                     self.point = point
+                os.write(2, f"chaos: armed {point}\n".encode())
             case ["clock", seconds]:
                 self.ahead_s = float(seconds)
             case _:

@@ -4,9 +4,11 @@ import json
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from uuid import UUID
 
@@ -20,10 +22,18 @@ class Bridge(Appliance):
     """Started through `launcher.py`; the documented surfaces are the same."""
 
     def __init__(
-        self, folder: Path, bootstrap: str, prefix: str, guid: UUID, bug: str = ""
+        self,
+        folder: Path,
+        bootstrap: str,
+        prefix: str,
+        guid: UUID,
+        bug: str = "",
+        queues: Mapping[str, Mapping[str, object]] | None = None,
     ) -> None:
+        """`queues` are further mapping entries, by short name."""
         folder.mkdir(parents=True, exist_ok=True)
-        super().__init__(folder, bootstrap, prefix, guid, Settings(listen={"srmp": 0}))
+        settings = Settings(queues=queues or {}, listen={"srmp": 0})
+        super().__init__(folder, bootstrap, prefix, guid, settings)
         self._bug = ["--bug", bug] if bug else []
 
     def _write_configuration(self) -> None:
@@ -79,6 +89,18 @@ class Bridge(Appliance):
         except BrokenPipeError:
             return
 
+    def arm(self, point: str, count: int, broker: int) -> None:
+        """Returns when it is armed: the next time counts."""
+        with self._news:
+            self.lines.append(f"arming {point}")
+            start = len(self.lines)
+        self.tell(f"arm {point} {count} {broker}")
+        with self._news:
+            armed = self._news.wait_for(
+                lambda: any(line.endswith(f"armed {point}") for line in self.lines[start:]), 10
+            )
+        assert armed or not self.alive, f"{point} was not armed"
+
     def fill_disk(self, *, full: bool) -> None:
         """No file of it can grow: what needs no privileges and can be taken back.
 
@@ -98,9 +120,9 @@ class Bridge(Appliance):
         self.kill()
         return True
 
-    def kill(self) -> None:
+    def _stop(self, number: signal.Signals) -> None:
         process = self._process
-        super().kill()
+        super()._stop(number)
         if process is not None and process.stdin is not None:
             process.stdin.close()
 

@@ -117,6 +117,12 @@ def landed(bootstrap: str, topics: Sequence[str]) -> Iterator[Landed]:
         )
 
 
+def identities(bootstrap: str, topics: Sequence[str]) -> list[str]:
+    """Of all committed records, in no order."""
+    found = (headers_of(message) for message in read_committed(bootstrap, topics))
+    return [headers.get("msmq.id", b"").decode() for headers in found]
+
+
 def _is_its_body(identity: str, body: bytes) -> bool:
     guid, _, ordinal = identity.partition("\\")
     try:

@@ -13,9 +13,11 @@ from tests.chaos.checker import check
 from tests.chaos.faults import PATIENCE_S, StuckError, World
 from tests.chaos.fleet import KINDS
 from tests.chaos.history import Landed
-from tests.chaos.reading import HangingError, landed, rejected
+from tests.chaos.read_checker import check_reads
+from tests.chaos.reading import HangingError, identities, landed, rejected
 from tests.chaos.report import Verdict, summary
 from tests.chaos.schedule import Step
+from tests.chaos.senders import RETAINED
 from tests.outside.appliance import QUEUES
 from tests.outside.records import create_topics
 
@@ -58,7 +60,7 @@ async def run(
         patience_s=settings.patience_s,
         bug=settings.bug,
     )
-    topics = [world.bridge.topic(name) for name in QUEUES]
+    topics = [world.bridge.topic(name) for name in (*QUEUES, RETAINED)] + [world.journal]
     await asyncio.to_thread(create_topics, broker.bootstrap_servers, topics, PARTITIONS)
     try:
         await _hurt(world, steps, settings)
@@ -78,7 +80,7 @@ async def _hurt(world: World, steps: Iterable[Step], settings: Settings) -> None
             await world.do(step)
             tell(f"{now:7.1f} s  step {number}: {step}  ({world.history.done} messages done)")
         await world.drain()
-    except (StuckError, AssertionError) as error:  # the senders' state tells the rest
+    except (StuckError, AssertionError, TimeoutError) as error:  # the senders' state tells the rest
         world.history.surprises.append(f"stuck: {error}")
         world.broker.resume()
     await world.fleet.stop()
@@ -87,12 +89,17 @@ async def _hurt(world: World, steps: Iterable[Step], settings: Settings) -> None
 def _judge(world: World, seed: int) -> Verdict:
     bootstrap, history = world.broker.bootstrap_servers, world.history
     records: list[Landed] = []
+    journal: list[str] = []
     try:
         records += landed(bootstrap, world.topics)
+        journal += identities(bootstrap, [world.journal])
         history.surprises += rejected(bootstrap, world.bridge.rejects_topic)
     except (HangingError, AssertionError) as error:
         history.surprises.append(str(error))
-    verdict = Verdict(seed, check(history, records), history.surprises)
+    topic = world.bridge.topic(RETAINED)
+    kept = [record.identity for record in records if record.topic == topic]
+    faults = check(history, records) + check_reads(history, kept, journal, topic)
+    verdict = Verdict(seed, faults, history.surprises)
     for line in (*summary(history, world.kills, {r.identity for r in records}), *verdict.lines()):
         tell(line)
     return verdict

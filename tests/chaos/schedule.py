@@ -13,6 +13,7 @@ from typing import Final
 from tests.chaos.launcher import POINTS
 
 BINARY, HTTP = "binary", "srmp"  # the two protocols of senders
+RETAINED = "retained"  # binary ones, to a queue with readers
 RANDOM_KILLS: Final = 4  # in a block, beside one for each named point
 # Kafka refuses records that are more than an hour ahead (message.timestamp.after.max.ms).
 FARTHEST_AHEAD_S: Final = 3_300.0
@@ -51,7 +52,8 @@ def steps(seed: int, only: str = "") -> Iterator[Step]:
     while True:
         block = _block(rng)
         rng.shuffle(block)
-        yield from (step for step in block if not only or step.only in ("", only))
+        protocol = BINARY if only == RETAINED else only
+        yield from (step for step in block if not only or step.only in ("", protocol))
 
 
 def _block(rng: random.Random) -> list[Step]:

@@ -25,8 +25,12 @@ from tests.outside.rawparse import (
 
 # e(xpress), r(ecoverable), t(ransactional), f: transactional with a FinalAck.
 BINARY_KINDS: Final = ("e", "r", "t", "f", "er", "rt", "ertf", "t")
-QUEUES: Final = {"e": "plain", "r": "plain", "t": "orders", "f": "orders2"}
+# k: recoverable, to a queue that readers empty.
+RETAINED_KINDS: Final = ("k",)
+RETAINED: Final = "kept"
+QUEUES: Final = {"e": "plain", "r": "plain", "t": "orders", "f": "orders2", "k": RETAINED}
 _MODES: Final = {
+    "k": Mode.RECOVERABLE,
     "e": Mode.EXPRESS,
     "r": Mode.RECOVERABLE,
     "t": Mode.TRANSACTIONAL,

@@ -4,6 +4,7 @@ import pytest
 
 from bridge.core.mapping_rules import (
     Defaults,
+    HeaderRules,
     JournalTopic,
     Key,
     Mappings,
@@ -68,6 +69,40 @@ def test_keys() -> None:
     for text in ("", "header:", "json:", "json:a", "Stream"):
         with pytest.raises(ConfigError):
             Key.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("value", "text"),
+        ("value", "envelope"),
+        ("oversize", "chunk"),
+        ("oversize", "claim-check"),
+        ("headers", HeaderRules(include=())),
+        ("headers", HeaderRules(rename={"msmq.label": "title"})),
+        ("topic", Topic("{label}")),
+        ("topic", Topic("all-{source}")),
+    ],
+)
+def test_a_retained_queue_can_give_its_messages_back(option: str, value: object) -> None:
+    """Design D5: the topic is its storage, so a record has all of its message."""
+    assert QueueMapping(queue=QueuePath("a"), mode="retain").mode == "retain"
+    with pytest.raises(ConfigError, match="mode: retain, but") as caught:
+        QueueMapping(queue=QueuePath("a"), mode="retain", **{option: value})  # type: ignore[arg-type]
+    assert caught.value.where == option
+    assert caught.value.mend
+
+
+def test_headers_may_be_added_to_what_is_retained() -> None:
+    rules = HeaderRules(add={"env": "prod"}, cloudevents=True)
+    assert QueueMapping(queue=QueuePath("a"), mode="retain", headers=rules).headers == rules
+
+
+def test_which_topics_are_storage() -> None:
+    kept = QueueMapping(queue=QueuePath("a"), topic=Topic("kept"), mode="retain")
+    pattern = QueueMapping(queue=QueuePath("b*"), mode="retain")
+    mappings = Mappings(queues=(kept, pattern, mapped("c", "passed-on")))
+    assert mappings.retained_topics() == {"kept"}
 
 
 def test_auto_create() -> None:

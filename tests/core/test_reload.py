@@ -14,7 +14,7 @@ from bridge.core.mapping_rules import (
     QueuePath,
     Topic,
 )
-from bridge.core.reload import OrderBreak, OrderWouldBreak, order_breaks
+from bridge.core.reload import OrderBreak, OrderWouldBreak, mode_changes, order_breaks
 from bridge.model.errors import BridgeError
 from bridge.model.guid import Guid
 from tests.core.messages import LOCAL, ORDERS, OTHER, SENDER
@@ -188,3 +188,18 @@ def test_who_asks_reads_which_queues() -> None:
     assert isinstance(error, BridgeError)
     assert str(error) == "the order of live streams would break: a, b"
     assert len(error.breaks) == 3
+
+
+def test_a_change_of_mode_is_named() -> None:  # design D5
+    def mappings(**modes: Any) -> Mappings:
+        return Mappings(
+            queues=tuple(QueueMapping(queue=QueuePath(n), mode=m) for n, m in modes.items())
+        )
+
+    old = mappings(a="retain", b="retain", c="retain", d="forward", e="forward")
+    new = mappings(a="forward", c="retain", d="retain", f="retain")
+    a, b, d = mode_changes(old, new)
+    assert a.startswith("a: its mode changes from retain to forward; what waits")
+    assert b.startswith("b: it is no longer mapped; what waits")
+    assert d.startswith("d: its mode changes from forward to retain; readers get what comes")
+    assert mode_changes(old, old) == []

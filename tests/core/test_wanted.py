@@ -94,3 +94,10 @@ def test_such_a_topic_is_wanted_like_any_other() -> None:
 )
 def test_forever_is_longer_than_anything(one: int, two: int, answer: int) -> None:
     assert longer(one, two) == answer
+
+
+def test_the_topic_of_a_retained_queue_is_kept_for_ever() -> None:  # design D5
+    kept = QueueMapping(queue=QueuePath("a"), mode="retain", journal=JournalTopic("a.journal"))
+    data, journal = wanted_topics(Mappings(queues=(kept,)))
+    assert (data.name, data.least_ms, data.kept_ms) == ("a", FOREVER, FOREVER)
+    assert journal.least_ms != FOREVER

@@ -30,5 +30,7 @@ def test_outcomes_read_as_words() -> None:
         "out_of_order",
         "expired",
         "rejected",
+        "received",
+        "removed",
         "busy",
     ]

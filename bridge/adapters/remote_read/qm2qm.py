@@ -135,8 +135,8 @@ class Qm2Qm(ServedInterface):
             raise Refused(Status.INVALID_HANDLE)
         try:
             await self._reads.purge(door.handle)
-        except Refused as refused:
-            return Result(refused.status)  # D-5: it must be open to receive
+        except (Refused, Failed) as failure:
+            return Result(failure.status)  # D-5: it must be open to receive
         return Result(OK)
 
     # -- messages ---------------------------------------------------------------------------
@@ -230,12 +230,15 @@ class Qm2Qm(ServedInterface):
             return wire.HandleGone(NULL_HANDLE, Status.INVALID_HANDLE)
         held = self._held.get(call.group, request.handle)
         self._access.demand_level(call, held.door.level)
-        self._held.pop(call.group, request.handle)
+        status = OK
         try:
             await self._reads.end(held.door.handle, held.tag, delete=request.ack == ACK)
+        except Failed as failed:  # Kafka is away: it can be ended later
+            return wire.HandleGone(request.handle, failed.status)
         except Refused as refused:
-            return wire.HandleGone(NULL_HANDLE, refused.status)
-        return wire.HandleGone(NULL_HANDLE, OK)
+            status = int(refused.status)
+        self._held.discard(call.group, request.handle)
+        return wire.HandleGone(NULL_HANDLE, status)
 
     def _cancel(self, call: Call, request: wire.CancelReceive) -> Result:
         """MS-MQQP 3.1.4.6"""

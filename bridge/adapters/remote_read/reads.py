@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Protocol
 
 import msgspec
 
+from bridge.adapters.kafka.held_reader import RecordLost
 from bridge.adapters.retained.service import Answer, now
 from bridge.core.ports import Record
 from bridge.core.remote_read.actions import Wanted
@@ -20,6 +22,7 @@ from bridge.core.retained.effects import Command, Ended
 from bridge.core.retained.errors import Refused, Status
 from bridge.core.retained.keeping import message_in
 from bridge.core.retained.locks import TransactionId
+from bridge.core.retained.reading import Seek
 from bridge.core.retained.retained_queues import RetainedQueues
 from bridge.core.retained.rows import RecordAt, Row
 from bridge.model.errors import SinkUnavailable
@@ -32,7 +35,7 @@ class Records(Protocol):
     """Where messages are."""
 
     async def read(self, places: Iterable[RecordAt]) -> dict[RecordAt, Record]:
-        """SinkUnavailable if they cannot be had now."""
+        """SinkUnavailable if they cannot be had now, RecordLost if one never will."""
 
 
 class Owner(Protocol):
@@ -47,6 +50,13 @@ class Owner(Protocol):
     def expect(self, handle: int, tag: int) -> asyncio.Future[Answer]: ...
 
     def carry_out(self, commands: Sequence[Command]) -> list[asyncio.Future[None]]: ...
+
+    def close(self, handle: int) -> None: ...
+
+    def lose(self, row: Row) -> list[asyncio.Future[None]]: ...
+
+    def require_kafka(self) -> None:
+        """SinkUnavailable if nothing can be changed now."""
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -67,6 +77,23 @@ class Reads:
     ) -> Given:
         """Waits as long as the reader wants. Cancelled, it leaves nothing behind: no reader has
         seen the message yet. MS-MQRR 3.1.4.7"""
+        if wanted.is_receive:
+            self._require_kafka()
+        began = now().mono
+        while True:
+            given = await self._start_once(handle, tag, wanted, transaction)
+            if given is not None:
+                return given
+            if wanted.seek is Seek.CURRENT:
+                raise Refused(Status.MESSAGE_NOT_FOUND, "Kafka has lost it")
+            if wanted.wait_s:
+                left = max(began + wanted.wait_s - now().mono, 0.0)
+                wanted = msgspec.structs.replace(wanted, wait_s=left)
+
+    async def _start_once(
+        self, handle: int, tag: int, wanted: Wanted, transaction: TransactionId | None
+    ) -> Given | None:
+        """None: Kafka has lost the message, and now the queue has, too."""
         commands = self._ask(handle, tag, wanted, transaction)
         answer = self._service.expect(handle, tag)  # after the question: it may be refused
         self._service.carry_out(commands)
@@ -74,7 +101,7 @@ class Reads:
             found = await answer
             if isinstance(found, Ended):
                 raise Refused(found.status)
-            records = await self._service.reader.read([found.row.at])
+            message = await self._fetch(found.row)
         except asyncio.CancelledError:
             self._withdraw(handle, tag, wanted)
             raise
@@ -84,17 +111,32 @@ class Reads:
             raise Failed(SERVICE_NOT_AVAILABLE) from error
         if wanted.is_receive and not self._is_held(handle, tag):
             raise Refused(Status.OPERATION_CANCELLED, "it was closed meanwhile")
-        return Given(found.row, message_in(records[found.row.at]))
+        if message is None:
+            self._service.lose(found.row)
+            self._withdraw(handle, tag, wanted)
+            return None
+        return Given(found.row, message)
+
+    async def _fetch(self, row: Row) -> Message | None:
+        try:
+            records = await self._service.reader.read([row.at])
+        except RecordLost:
+            return None
+        return message_in(records[row.at])
 
     async def end(self, handle: int, tag: int, *, delete: bool) -> None:
-        """Returns once the removal is in Kafka. MS-MQRR 3.1.4.9"""
+        """Returns once the removal is in Kafka. Failed: Kafka is away, and the reader still has
+        the message; or nobody can tell any more, because we stop. MS-MQRR 3.1.4.9"""
+        if delete:
+            self._require_kafka()
         await self._settled(self._service.queues.answering.end(handle, tag, now(), delete=delete))
 
     def release(self, handle: int, tag: int) -> None:
         """Back to its place, if it is still out."""
         if self._is_held(handle, tag):
             queues = self._service.queues
-            self._service.carry_out(queues.answering.end(handle, tag, now(), delete=False))
+            with suppress(Refused):  # it is lost, or was removed meanwhile
+                self._service.carry_out(queues.answering.end(handle, tag, now(), delete=False))
 
     def cancel(self, handle: int, tag: int) -> None:
         """Only a read that waits. RR-22"""
@@ -104,12 +146,14 @@ class Reads:
         """In steps: each is in Kafka before the next one begins."""
         sweeping = self._service.queues.sweeping
         sweep = sweeping.purge(handle)
+        self._require_kafka()
         while commands := sweeping.step(sweep, now()):
             await self._settled(commands)
 
     async def move(
         self, source: int, target: int, lookup_id: int, transaction: TransactionId | None
     ) -> None:
+        self._require_kafka()
         moving = self._service.queues.moving
         await self._settled(moving.move(source, target, lookup_id, now(), transaction=transaction))
 
@@ -124,7 +168,7 @@ class Reads:
 
     def close(self, handle: int) -> None:
         """Waits end, what was not ended goes back. RR-27, RR-28"""
-        self._service.carry_out(self._service.queues.answering.close(handle, now()))
+        self._service.close(handle)
 
     # -- inside -----------------------------------------------------------------------------
 
@@ -164,7 +208,15 @@ class Reads:
         except Refused:
             return False
 
+    def _require_kafka(self) -> None:
+        try:
+            self._service.require_kafka()
+        except SinkUnavailable as error:
+            raise Failed(SERVICE_NOT_AVAILABLE) from error
+
     async def _settled(self, commands: Sequence[Command]) -> None:
         futures = self._service.carry_out(commands)
-        if futures:
+        try:
             await asyncio.shield(asyncio.gather(*futures))
+        except SinkUnavailable as error:
+            raise Failed(SERVICE_NOT_AVAILABLE) from error

@@ -46,6 +46,11 @@ class Contexts(Generic[Item]):
         self._drop(group, handle)
         return item
 
+    def discard(self, group: int, handle: bytes) -> None:
+        """It may be gone already."""
+        if handle in self._groups.get(group, ()):
+            self._drop(group, handle)
+
     def of_group(self, group: int) -> Iterator[Item]:
         yield from self._groups.get(group, {}).values()
 

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 import psutil
@@ -24,12 +25,17 @@ class Launched:
                 text=True,
             )
         assert self.process.stdout is not None
-        self.broker = psutil.Process(int(self.process.stdout.readline()))
+        self._pid = int(self.process.stdout.readline())
+
+    @cached_property
+    def broker(self) -> psutil.Process:
+        return psutil.Process(self._pid)
 
 
 @pytest.fixture
 def launched(tmp_path: Path) -> Iterator[Launched]:
     launched = Launched(tmp_path / "lock", "sleep", "1000")
+    assert launched.broker.is_running()
     yield launched
     with launched.process:
         launched.process.kill()
@@ -47,7 +53,7 @@ def test_the_broker_ends_when_our_end_of_stdin_closes(launched: Launched) -> Non
 
 
 def test_the_launcher_ends_with_the_broker_and_its_code(tmp_path: Path) -> None:
-    ended = Launched(tmp_path / "lock", "sh", "-c", "read line; exit 7")
+    ended = Launched(tmp_path / "lock", "sh", "-c", "exit 7")
     with ended.process:
         assert ended.process.wait(30) == 7
 

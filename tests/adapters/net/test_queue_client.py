@@ -1,4 +1,4 @@
-"""Asking a running appliance for its queues: the answer, or one line that says why there is none."""
+"""Asking a running appliance for its queues: the answer, or one line why there is none."""
 
 import asyncio
 import json

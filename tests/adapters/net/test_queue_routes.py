@@ -20,7 +20,7 @@ from tests.adapters.net.fake_desk import ORDERS, FakeDesk, held
 
 MESSAGES = "/api/queues/messages"
 HERE = f"{MESSAGES}?queue={quote(ORDERS)}"
-ORDERED = {  # a body that is right for each
+ORDERED: dict[str, dict[str, Any]] = {  # a body that is right for each
     "receive": {"queue": ORDERS},
     "purge": {"queue": ORDERS},
     "move": {"queue": ORDERS, "lookup_id": 1, "to": f"{ORDERS};retry"},
@@ -248,7 +248,8 @@ def test_the_others() -> None:
     assert order(desk, "purge", {"queue": ORDERS}) == (200, {"queue": ORDERS, "purged": 1})
     whole = {"queue": "private$/New", "transactional": True, "topic": "new", "journal": "new.j"}
     assert order(desk, "create", whole) == (200, {"created": "private$\\New"})
-    assert desk.asked[-1] == ("create", "private$\\New", True, "new", "new.j")
+    first = desk.asked[-1]
+    assert first == ("create", "private$\\New", True, "new", "new.j")
     little = {"queue": "other", "topic": None, "journal": None}
     assert order(desk, "create", little) == (200, {"created": "other"})
     assert desk.asked[-1] == ("create", "other", False, None, None)

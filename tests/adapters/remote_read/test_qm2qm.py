@@ -378,3 +378,19 @@ async def test_levels_ports_and_version() -> None:
     assert await weak.fault(wire.CloseQueue(strong.session)) == 5  # RR-16
     with pytest.raises(Fault):
         await weak.start()
+
+
+@running
+async def test_kafka_is_away_at_the_end() -> None:
+    """The handle stays, so that the message can be ended when Kafka is back."""
+    world = World()
+    world.put(b"M1")
+    client = await Client.at(world)
+    taken = await client.start()
+    world.owner.is_closed = True
+    assert await client.end(taken.handle) == wire.HandleGone(taken.handle, 0xC00E000B)
+    assert (await client.ask(wire.PurgeQueue(client.number))).status == 0xC00E000B
+    assert (await client.start()).status == 0xC00E000B
+    world.owner.is_closed = False
+    assert await client.end(taken.handle) == wire.HandleGone(bytes(20), 0)
+    assert world.waiting() == []

@@ -8,6 +8,8 @@ from bridge.core.remote_read.actions import Wanted
 from bridge.core.remote_read.codes import Failed
 from bridge.core.retained.errors import Refused
 from bridge.core.retained.queues import Access
+from bridge.core.retained.reading import Seek
+from bridge.model.errors import SinkUnavailable
 from tests.adapters.remote_read.world import PLAIN, World, running, turns
 from tests.core.retained.world import refused
 
@@ -182,3 +184,67 @@ async def test_purge_returns_when_all_is_in_kafka() -> None:
     world.owner.settle()
     await purge
     assert world.waiting() == []
+
+
+@running
+async def test_kafka_is_known_to_be_away() -> None:
+    """Nothing is begun that Kafka would have to take; what the reader has he keeps."""
+    world = World()
+    world.put(b"M1")
+    handle = opened(world)
+    await world.reads.start(handle, 1, RECEIVE)
+    world.owner.is_closed = True
+    for attempt in (
+        world.reads.end(handle, 1, delete=True),
+        world.reads.start(handle, 2, RECEIVE),
+        world.reads.purge(handle),
+        world.reads.move(handle, handle, 1, None),
+    ):
+        with pytest.raises(Failed) as caught:
+            await attempt
+        assert caught.value.status == 0xC00E000B
+    world.owner.is_closed = False
+    await world.reads.end(handle, 1, delete=True)
+    assert world.waiting() == []
+
+
+@running
+async def test_the_queue_manager_stops_before_kafka_has_answered() -> None:
+    """Nobody can tell what became of it: never a success."""
+    world = World()
+    world.put(b"M1")
+    handle = opened(world)
+    await world.reads.start(handle, 1, RECEIVE)
+    world.owner.is_slow = True
+    end = asyncio.create_task(world.reads.end(handle, 1, delete=True))
+    await turns()
+    ((_, future),) = world.owner.commits
+    future.set_exception(SinkUnavailable("the queue manager stops"))
+    with pytest.raises(Failed):
+        await end
+
+
+@running
+async def test_a_message_that_kafka_has_lost_is_not_in_the_way() -> None:
+    world = World()
+    lost = [world.put(b"lost %d" % number) for number in range(2)]
+    world.put(b"M1")
+    for row in lost:
+        del world.owner.records[row.at]
+    handle = opened(world)
+    with refused(0xC00E0088):
+        await world.reads.start(
+            handle, 1, Wanted(is_receive=True, seek=Seek.CURRENT, lookup_id=lost[1].lookup_id)
+        )
+    assert (await world.reads.start(handle, 1, PEEK)).message.body == b"M1"
+    assert (await world.reads.start(handle, 1, RECEIVE)).message.body == b"M1"
+    assert world.waiting() == [b"M1"]
+    waiting = Wanted(is_receive=True, wait_s=60.0)
+    read = asyncio.create_task(world.reads.start(handle, 2, waiting))
+    await turns()
+    gone = world.put(b"lost, too")
+    del world.owner.records[gone.at]
+    await turns()
+    assert not read.done()  # it waits on
+    world.put(b"M2")
+    assert (await read).message.body == b"M2"

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import count
 from typing import Any, TypeVar
 
+from bridge.adapters.kafka.held_reader import RecordLost
 from bridge.adapters.own_hosts import OwnHosts
 from bridge.adapters.remote_read.doors import Doors
 from bridge.adapters.remote_read.opening import Opening
@@ -46,6 +47,7 @@ class FakeOwner:
         self.records: dict[RecordAt, Record] = {}
         self.is_away = False  # Kafka, for those who read
         self.is_slow = False  # Kafka, for those who commit
+        self.is_closed = False  # and it is known to be
         self.read_gate: asyncio.Event | None = None
         self.commits: list[tuple[Commit, asyncio.Future[None]]] = []
         self._answers: dict[tuple[int, int], asyncio.Future[Answer]] = {}
@@ -55,7 +57,21 @@ class FakeOwner:
             await self.read_gate.wait()
         if self.is_away:
             raise SinkUnavailable("Kafka: away")
-        return {at: self.records[at] for at in places}
+        wanted = list(places)
+        for at in wanted:
+            if at not in self.records:
+                raise RecordLost(at)
+        return {at: self.records[at] for at in wanted}
+
+    def require_kafka(self) -> None:
+        if self.is_closed:
+            raise SinkUnavailable("Kafka: closed")
+
+    def close(self, handle: int) -> None:
+        self.carry_out(self.queues.answering.close(handle, now()))
+
+    def lose(self, row: Row) -> list[asyncio.Future[None]]:
+        return self.carry_out(self.queues.sweeping.lose(row))
 
     def expect(self, handle: int, tag: int) -> asyncio.Future[Answer]:
         assert (handle, tag) not in self._answers, "a read loses its answer"

@@ -28,6 +28,10 @@ def test_a_handle_is_used_up() -> None:
     with pytest.raises(Fault):
         contexts.pop(1, handle)
     assert len(contexts) == 0
+    contexts.discard(1, handle)
+    contexts.discard(1, again := contexts.add(1, "two"))
+    with pytest.raises(Fault):
+        contexts.get(1, again)
 
 
 def test_another_table_does_not_know_it() -> None:

@@ -101,7 +101,7 @@ class Kafka:
         for partition, log in self.logs.items():
             start = (positions or {}).get(partition, 0)
             for offset, record in enumerate(log[start:], start):
-                row = record and row_in(record, RecordAt(*partition, offset), LOCAL)
+                row = row_in(record, RecordAt(*partition, offset), LOCAL) if record else None
                 if row is not None:
                     found.append(row)
         restored = self.fronts()
@@ -197,9 +197,8 @@ class Bench:
         for each in list(self.kafka.logs) if partition is None else [partition]:
             start = self.positions.get(each, 0)
             for offset, record in enumerate(self.kafka.logs[each][start:][:limit], start):
-                row = record and row_in(
-                    record, RecordAt(*each, offset), LOCAL, self.policy.clock_skew_s
-                )
+                at, skew = RecordAt(*each, offset), self.policy.clock_skew_s
+                row = row_in(record, at, LOCAL, skew) if record else None
                 rows += [row] if row is not None else []
                 self.positions[each] = offset + 1
         self.do(self.queues.arrive(rows, self.now))

@@ -1,5 +1,9 @@
+from collections.abc import Sequence
+
 from bridge.core.retained.queues import Access
 from bridge.core.retained.retained_queues import EXPIRED_AT_ONCE
+from bridge.core.retained.rows import Row
+from bridge.core.retained.shelf import MemoryShelf
 from tests.core.retained.world import NOW, ORDERS, PLAIN, RETRY, World, refused
 
 
@@ -110,3 +114,25 @@ def test_many_at_once_go_in_steps() -> None:
     assert len(world.commits) == many  # tried again
     world.settle()
     assert world.shelf.total().count == 0
+
+
+def test_a_great_many_at_once_are_looked_at_once() -> None:
+    """The first ones are still in flight when the next are taken: they are not read again."""
+    looked = 0
+
+    class Watched(MemoryShelf):
+        def expiring(self, after: tuple[int, int], until: int, limit: int) -> Sequence[Row]:
+            nonlocal looked
+            found = super().expiring(after, until, limit)
+            looked += len(found)
+            return found
+
+    world = World(Watched())
+    for _ in range(3000):
+        world.put(expires=NOW + 10)
+    looked, world.mono = 0, 20.0
+    removed = 0
+    while commands := world.queues.tick(world.now, 100):
+        removed += len(commands)
+    assert removed == 3000
+    assert looked <= 30 * 600  # a batch for each step, whatever is in flight

@@ -1,6 +1,6 @@
 import pytest
 
-from bridge.core.retained.effects import Ended, Owed, Removal
+from bridge.core.retained.effects import Commit, Ended, Owed, Removal
 from bridge.core.retained.errors import Status
 from bridge.core.retained.naming import DEADLETTER, journal_of
 from bridge.core.retained.queues import Access, Traits
@@ -172,11 +172,12 @@ def test_a_name_is_free_again_once_everything_has_left() -> None:
     world.put(ORDERS)
     _, sweep = world.queues.sweeping.delete(ORDERS)
     sweep_up(world, sweep)
-    with refused(0xC00E0005):
-        world.queues.define(ORDERS, Traits())
+    assert world.queues.is_ending(ORDERS)
+    assert not world.queues.define(ORDERS, Traits())
     world.restore()  # Kafka refuses, so it is tried again
     world.settle()
-    world.queues.define(ORDERS, Traits(transactional=True))
+    assert not world.queues.is_ending(ORDERS)
+    assert world.queues.define(ORDERS, Traits(transactional=True))
     assert world.seen(ORDERS) == []
 
 
@@ -193,3 +194,39 @@ def test_only_whole_queues_can_be_deleted() -> None:
             world.queues.sweeping.delete(name)
     with refused(0xC00E0003):
         world.queues.sweeping.delete("private$\\nobody")
+
+
+# -- lost -------------------------------------------------------------------------------------
+
+
+def test_a_lost_message_leaves_whoever_holds_it() -> None:
+    """Its record is gone: no copy and no body, but one outcome like any other (DM-17)."""
+    world = World()
+    free, locked = world.put(), world.put()
+    handle = world.open()
+    tag, first = world.receive(handle)
+    assert first == free
+    for row in (free, locked):
+        (commit,) = world.do(world.queues.sweeping.lose(row))
+        assert isinstance(commit, Commit)
+        (removal,) = commit.effects
+        assert isinstance(removal, Removal)
+        assert removal.is_lost
+        assert not removal.needs_record
+        assert world.queues.sweeping.lose(row) == []  # it is under way
+    with refused(0xC00E0088):
+        world.end(handle, tag)
+    assert world.reasons() == [(free.ordinal, 0xC001), (locked.ordinal, 0xC001)]
+    assert world.queues.sweeping.lose(free) == []  # it has left
+    assert world.seen() == []
+
+
+def test_a_lost_message_is_no_longer_part_of_its_transaction() -> None:
+    world = World()
+    row = world.put(ORDERS)
+    handle = world.open(ORDERS)
+    world.queues.transactions.begin(UOW)
+    world.receive(handle, transaction=UOW)
+    world.do(world.queues.sweeping.lose(row))
+    assert world.do(world.queues.transactions.commit(UOW, world.now)) == []
+    assert world.reasons() == [(row.ordinal, 0xC001)]

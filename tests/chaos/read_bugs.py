@@ -1,0 +1,105 @@
+"""Bugs of retained queues to plant in a running bridge, one for each verdict on readers."""
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from tests.chaos.checker import Kind
+
+EVERY: Final = 10  # messages between two that are hurt
+
+
+def _forget_removals() -> None:
+    """Kafka never hears of what is gone: the next start finds it again."""
+    from bridge.core.retained.fronts import Fronts
+
+    Fronts.commit = lambda self, fates, fronts: {}  # type: ignore[method-assign]
+
+
+def _give_again() -> None:
+    """A removal that was committed is not taken off the shelf."""
+    from bridge.adapters.store.retained_view import RetainedView
+
+    remove, seen = RetainedView.remove, 0
+
+    def keep_some(self: RetainedView, row: Any) -> None:
+        nonlocal seen
+        seen += 1
+        if seen % EVERY:
+            remove(self, row)
+
+    RetainedView.remove = keep_some  # type: ignore[method-assign]
+
+
+def _lose_some() -> None:
+    """Arrivals that the follower saw do not come to the shelf."""
+    from bridge.core.retained.retained_queues import RetainedQueues
+
+    arrive, seen = RetainedQueues.arrive, 0
+
+    def lossy(self: RetainedQueues, rows: Iterable[Any], now: Any) -> Any:
+        nonlocal seen
+        kept = []
+        for row in rows:
+            seen += 1
+            if seen % EVERY:
+                kept.append(row)
+        return arrive(self, kept, now)
+
+    RetainedQueues.arrive = lossy  # type: ignore[method-assign]
+
+
+def _renumber() -> None:
+    """Each start gives the messages that wait new numbers."""
+    from bridge.adapters.kafka import held_follower
+    from bridge.core.retained.rows import Row
+
+    row_in = held_follower.row_in  # type: ignore[attr-defined]
+    shift = os.getpid() << 32
+
+    def renumbered(*args: Any, **kwargs: Any) -> Any:
+        row = row_in(*args, **kwargs)
+        if row is None:
+            return None
+        values = {name: getattr(row, name) for name in Row.__struct_fields__}
+        return Row(**{**values, "lookup_id": row.lookup_id + shift})
+
+    held_follower.row_in = renumbered  # type: ignore[attr-defined]
+
+
+def _no_copies() -> None:
+    from bridge.core.retained.flights import Flights
+
+    Flights._copy = lambda self, row, reason, now: None  # type: ignore[method-assign]
+
+
+def _two_copies() -> None:
+    """Its record is produced twice, once without its mark."""
+    from bridge.core.retained import leaving
+    from bridge.core.shard import Shard
+
+    leave = Shard.leave
+
+    def twice(self: Shard, left: leaving.Leaving, fronts: Mapping[Any, int]) -> None:
+        leave(self, left, fronts)
+        for record in left.records:
+            bare = {name: v for name, v in record.headers.items() if name != "msmq.held"}
+            self._records.append(_with_headers(record, bare))
+
+    Shard.leave = twice  # type: ignore[method-assign, assignment]
+
+
+def _with_headers(record: Any, headers: dict[str, bytes]) -> Any:
+    import msgspec
+
+    return msgspec.structs.replace(record, headers=headers)
+
+
+READ_BUGS: Final[dict[str, tuple[Kind, Callable[[], None]]]] = {
+    "forget-removals": (Kind.REAPPEARS, _forget_removals),
+    "give-again": (Kind.READ_TWICE, _give_again),
+    "lose-waiting": (Kind.UNTOLD_LOST, _lose_some),
+    "renumber": (Kind.OUT_OF_PLACE, _renumber),
+    "no-copies": (Kind.JOURNAL_MISSING, _no_copies),
+    "two-copies": (Kind.JOURNAL_DOUBLED, _two_copies),
+}
