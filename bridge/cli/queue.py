@@ -51,12 +51,12 @@ SYSTEM_QUEUES: Final = (";deadletter", ";deadxact", ";journal")
 app = typer.Typer(
     help="Look at the queues of a running appliance, or of any MSMQ host, and look after them."
 )
+app.command("export")(export)
 
 Row = dict[str, Any]
 
 
 def register(whole: typer.Typer) -> None:
-    app.command("export")(export)
     whole.add_typer(app, name="queue", no_args_is_help=True)
 
 
