@@ -12,9 +12,7 @@ from tests.protocol.rpc.reader.running import ORDERS
 def test_receive(host: Host) -> None:
     fill(host, 4)
     told = host.told("receive", "--queue", ORDERS, "--count", "3")
-    assert [row["value"] for row in told] == ["m0", "m1", "m2"] or [
-        row["body"] for row in told
-    ] == ["bTA=", "bTE=", "bTI="]
+    assert [row["body"] for row in told] == ["bTA=", "bTE=", "bTI="]
     assert host.fake.removed == [b"m0", b"m1", b"m2"]
 
 
