@@ -142,7 +142,7 @@ class RemoteReader:
 
     async def _round(self, session: "Session", window: int, hold_s: float) -> bool:
         """False: the queue is empty."""
-        wait_ms = 0 if self.is_last else self._rng.choice((0, WAIT_MS))
+        wait_ms = 0 if self.is_last else self._rng.choice((0, WAIT_MS, WAIT_MS))
         told = await session.take(window, wait_ms)
         held = [(request_id, take) for request_id, take in told if take.given_at is not None]
         await asyncio.sleep(hold_s)
