@@ -1,5 +1,7 @@
 """Readers of a retained queue, beside its senders: what they were told, and what they saw.
 
+These use the admin port; `remote_readers.py` has those that speak MSMQ.
+
 A receive is told (a message, and it is removed), empty, or cut off: then nobody can say whether it
 took one. A look is the whole queue at one moment, asked for after a step.
 """
@@ -11,13 +13,14 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.chaos.history import History, Look, Read
+from tests.chaos.remote_readers import RemoteReaders
 from tests.outside.rawconnection import Address
 from tests.outside.retained.clerk import Clerk, RefusedError, Seen, path
 
 READERS: Final = 2
 WAIT_S: Final = 1.0
 PAUSE_S: Final = 0.1  # of each reader, so that some messages wait whenever something happens
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 60.0  # while nobody reads anything
 CUT_OFF: Final = (OSError, http.client.HTTPException, RefusedError, LookupError, ValueError)
 
 
@@ -34,14 +37,23 @@ class Door:
 
 
 class Readers:
-    def __init__(self, queue: str, place: Callable[[], Address | None], history: History) -> None:
-        self._queue, self._history = path(queue), history
+    """Those of the admin port; the remote ones begin and end with them."""
+
+    def __init__(
+        self,
+        queue: str,
+        place: Callable[[], Address | None],
+        history: History,
+        remote: RemoteReaders,
+    ) -> None:
+        self._queue, self._history, self._remote = path(queue), history, remote
         self._clerk = Clerk(Door(place))
         self._tasks: list[asyncio.Task[None]] = []
         self._is_last = False
 
     def start(self) -> None:
         self._tasks = [asyncio.create_task(self._read()) for _ in range(READERS)]
+        self._remote.start()
 
     async def _read(self) -> None:
         """Until the queue is empty and nothing new comes."""
@@ -52,7 +64,7 @@ class Readers:
             try:
                 found = await asyncio.to_thread(self._clerk.receive, self._queue, wait_s=wait_s)
             except CUT_OFF:
-                read.is_cut_off = True
+                read.is_cut_off, read.over_at = True, time.monotonic()
                 await asyncio.sleep(PAUSE_S)
                 continue
             if found is not None:
@@ -76,11 +88,18 @@ class Readers:
     async def finish(self) -> None:
         """All is healed and the senders are quiet: take what is left, and look once more."""
         self._is_last = True
-        async with asyncio.timeout(PATIENCE_S):
-            await asyncio.gather(*self._tasks)
+        waiting = {*self._tasks, *self._remote.finish()}
+        while waiting:
+            count = len(self._history.reads)
+            done, waiting = await asyncio.wait(waiting, timeout=PATIENCE_S)
+            for task in done:
+                task.result()
+            if not done and len(self._history.reads) == count:
+                raise TimeoutError("readers wait for ever")
         await self.look()
 
     async def stop(self) -> None:
+        await self._remote.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
