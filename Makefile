@@ -33,8 +33,8 @@ run: setup
 	@$(BIN)/msmq-bridge serve --config examples/run.yaml --live
 
 lint: setup
-	$(BIN)/ruff format --check bridge tests
-	$(BIN)/ruff check bridge tests
+	$(BIN)/ruff format --check bridge spark tests
+	$(BIN)/ruff check bridge spark tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
