@@ -50,7 +50,7 @@ class Bundle(NamedTuple):
     title: str  # what a user reads while they come
     module: str
     needed: tuple[str, ...]
-    count: int
+    jar_count: int
     mend: str
 
 
@@ -181,7 +181,7 @@ def _with_progress(lines: IO[str], bundle: Bundle, goal: Path) -> Iterator[str]:
     if not console.is_terminal:
         sys.stderr.write(f"{title} into {goal}\n")
     with Progress(console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(title, total=bundle.count)
+        task = progress.add_task(title, total=bundle.jar_count)
         for line in lines:
             if "[SUCCESSFUL ]" in line:
                 progress.advance(task)
