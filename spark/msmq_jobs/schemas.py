@@ -97,6 +97,7 @@ WRITTEN: Final = StructType(
         StructField("held_in", StringType()),
         StructField("lookup_id", U64),
         StructField("result", StringType()),  # written, or why not
+        StructField("detail", StringType()),
     ]
 )
 

@@ -6,7 +6,14 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from bridge.adapters.kafka.client import CALL_TIMEOUT_S, Settings, admin_client, consumer
