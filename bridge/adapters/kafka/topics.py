@@ -149,12 +149,12 @@ def ensure_mapped(
     return found
 
 
-def look_at(settings: Settings, names: Iterable[str]) -> dict[str, TopicLimits]:
-    """What the cluster says of those topics that are there; nothing is made."""
+def look_at(settings: Settings, names: Iterable[str] | None) -> dict[str, TopicLimits]:
+    """What the cluster says of those topics that are there, or of all; nothing is made."""
     admin = admin_client(settings)
     try:
         there = _existing(admin)
-        wanted = sorted(set(names) & there.keys())
+        wanted = sorted(there.keys() if names is None else set(names) & there.keys())
         return {name: fact for name, (fact, _) in _facts(admin, wanted).items()} if wanted else {}
     except KafkaException as error:
         raise unavailable("looking at topics", error) from error

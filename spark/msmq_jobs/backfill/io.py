@@ -89,7 +89,8 @@ def keep_sources(
     It is done before anybody looks at the topics: a journal has a message only after its topic
     had it, so what came in live is found there.
     """
-    kept, refused = 0, []
+    kept = 0
+    refused: list[Refused] = []
     for source in sources:
         for part in _parts(spark, source, refused):
             place = f"{folder.place('read')}/source={kept}"
@@ -141,6 +142,10 @@ def read_plan(path: Path) -> list[Planned]:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         mend = "it is a JSON list of {message_id, queue, source}, as reconcile writes it"
         raise ConfigError(f"{path}: {error}", where="--plan", mend=mend) from error
+
+
+def plan_frame(spark: SparkSession, plan: Iterable[Planned]) -> DataFrame:
+    return spark.createDataFrame([(p.message_id, p.queue) for p in plan], KNOWN)
 
 
 # -- what the topics have ---------------------------------------------------------------------

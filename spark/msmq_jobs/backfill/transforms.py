@@ -158,6 +158,23 @@ def counted(routed: DataFrame) -> DataFrame:
     )
 
 
+def results(written: DataFrame) -> DataFrame:
+    """How many messages each end had, by topic."""
+    return (
+        written.groupBy("queue", "topic", "result")
+        .agg(F.count("*").alias("messages"), F.min("detail").alias("detail"))
+        .orderBy("queue", "topic", "result")
+    )
+
+
+def missing(plan: DataFrame, routed: DataFrame) -> DataFrame:
+    """What the plan names and no source has."""
+    asked = plan.select(
+        F.lower("message_id").alias("_id"), F.lower("queue").alias("_queue")
+    ).distinct()
+    return asked.join(routed.select("message_id", "queue"), _same(), how="left_anti")
+
+
 def _stays(
     rows: DataFrame, condition: Column, reason: str, *, over_others: bool = False
 ) -> DataFrame:
