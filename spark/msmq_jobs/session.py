@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import Final
 
 from pyspark.errors import PySparkException
@@ -15,6 +16,7 @@ from bridge.model.errors import BridgeError
 
 LOCAL: Final = "local[*,4]"  # all cores; a task whose Python worker dies is tried again
 MEMORY: Final = "1g"
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 _CONNECTOR_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
 
@@ -32,6 +34,7 @@ def open_session(
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     if not submitted:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers need our packages
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         find_java()
         builder = builder.master(master or LOCAL)
         for key, value in _local(connector).items():
@@ -42,7 +45,8 @@ def open_session(
         spark = builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError) as error:
         raise SparkFailed(f"Spark does not start: {error}") from error
-    spark.sparkContext.setLogLevel("ERROR")
+    if submitted:
+        spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
@@ -71,6 +75,5 @@ def _local(connector: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
         "spark.sql.adaptive.enabled": "true",
-        # Quiet: what a user has to know is told in one line.
-        "spark.driver.extraJavaOptions": "-Dlog4j2.level=ERROR -Dlog4j.rootLogger=ERROR",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}",
     }
