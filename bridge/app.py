@@ -331,12 +331,17 @@ class Appliance:
         for pump in self._pumps:
             pump.shard.keeper = self._retained.keeper
         await self._retained.start()
+
+    def _open_desk(self) -> None:
+        """Once acks are handed out: until then one could leave before its cause is committed."""
+        assert self._retained is not None
         self._tasks.append(asyncio.create_task(self._retained.run()))
         self.desk = Desk(self._retained, lambda: self._queues.catalogue, self._edit_mapping)
 
     async def _edit_mapping(self, queue: str, entry: dict[str, str] | None) -> None:
-        await self._queues.edit(queue, entry)
-        await self.reload(force=True)
+        if self._starting:
+            raise SinkUnavailable(f"not yet: {self._starting}")
+        await self._queues.edit(queue, entry, [pump.shard for pump in self._pumps])
         if self._retained is not None:
             self._retained.define()
 
@@ -369,6 +374,7 @@ class Appliance:
             self._take_acks(list(pump.shard.outbox.values()), pump)
             self._srmp.postman.due(pump.shard.posted.unreceipted(), pump)
             self._srmp.forwarder.take(list(pump.shard.forwards), pump)
+        self._open_desk()
         if listen.binary is not None:
             address = await self._server.start(listen.host, listen.binary)
             self.listeners["binary"] = address

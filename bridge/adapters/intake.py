@@ -220,7 +220,7 @@ class ShardPump:
     async def open(self) -> Snapshot:
         """Take the shard over; messages that wait are decided on what Kafka says."""
         snapshot = await self._sink.open()
-        if self._flying and committed_unit(snapshot) >= self._flying_number:
+        if committed_unit(snapshot) >= self._flying_number:  # be it one of tasks alone
             self._settle()
         self._waiting.extendleft(reversed(self._flying + self._filling))
         self._filling = []

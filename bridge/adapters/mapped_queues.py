@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from bridge.core.catalogue import Catalogue, TopicLimits
 from bridge.core.mapping_rules import Mappings
 from bridge.core.reload import OrderWouldBreak, changes, order_breaks
 from bridge.core.shard import Shard
+from bridge.model.errors import BridgeError
 from bridge.model.guid import NULL_GUID, Guid
 
 _log = logging.getLogger(__name__)
@@ -78,16 +79,29 @@ class MappedQueues:
         _log.warning("mappings were read again; changed: %s", ", ".join(changed) or "nothing")
         return {"applied": changed, "unchanged": unchanged}
 
-    async def edit(self, queue: str, entry: Mapping[str, str] | None) -> None:
-        """Add this entry (values in YAML) to the files, or remove the queue's; ConfigError."""
+    async def edit(
+        self, queue: str, entry: Mapping[str, str] | None, shards: Sequence[Shard]
+    ) -> None:
+        """Add this entry (values in YAML) to the files, or remove the queue's, and switch to them.
+
+        Raises what `reload` raises; then the files are as they were."""
         source = Source(self._config.mappings, self._reserved)
+        undo = await asyncio.to_thread(self._write, source, queue, entry)
+        try:
+            # Who deletes a queue knows that its senders are refused from then on.
+            await self.reload(shards, force=entry is None)
+        except BridgeError:
+            await asyncio.to_thread(undo)
+            raise
+
+    def _write(
+        self, source: Source, queue: str, entry: Mapping[str, str] | None
+    ) -> Callable[[], None]:
         if entry is None:
-            await asyncio.to_thread(remove_entry, source, queue)
-            return
+            return remove_entry(source, queue).undo
         written = {"queue": yaml_scalar(queue), **entry}
-        several = self._config.mappings.is_dir() and len(mapping_files(self._config.mappings)) > 1
-        file = Path("created.yaml") if several else None
-        await asyncio.to_thread(add_entry, source, queue, written, file)
+        several = source.path.is_dir() and len(mapping_files(source.path)) > 1
+        return add_entry(source, queue, written, Path("created.yaml") if several else None).undo
 
     def _load(self) -> Mappings:
         mappings = load_mappings(self._config.mappings, reserved=self._reserved)

@@ -28,8 +28,21 @@ class Source(msgspec.Struct, frozen=True):
         return locate_mappings(self.path, reserved=self.reserved, instead=instead)
 
 
-def add_entry(source: Source, queue: str, entry: Entry, file: Path | None = None) -> Mark:
-    """Where it stands now."""
+class Changed(msgspec.Struct, frozen=True):
+    """Where the entry stands now, or stood, and what was in that file (None: no file)."""
+
+    place: Mark
+    before: bytes | None
+
+    def undo(self) -> None:
+        file = Path(self.place.file)
+        if self.before is None:
+            file.unlink(missing_ok=True)
+        else:
+            write_atomically(file, self.before)
+
+
+def add_entry(source: Source, queue: str, entry: Entry, file: Path | None = None) -> Changed:
     target = _target(source.path, file)
     located = source.locate() if source.path.exists() else None
     path = queue_path(queue)
@@ -37,27 +50,27 @@ def add_entry(source: Source, queue: str, entry: Entry, file: Path | None = None
     if first:
         what = f"queue '{path}' is mapped at {first} already"
         raise ConfigError(what, where="QUEUE", mend="change it there, or 'map remove' it first")
-    data = target.read_bytes() if target.exists() else b""
-    changed = with_entry(data, entry, str(target))
+    before = target.read_bytes() if target.exists() else None
+    changed = with_entry(before or b"", entry, str(target))
     try:
         place = source.locate({target: changed}).places[path.lower()]
     except ConfigError as error:  # the rest is valid, so it is about a line that is not there yet
         raise ConfigError(error.what, where=f"'{path}'", mend=error.mend) from error
     write_atomically(target, changed)
-    return place
+    return Changed(place, before)
 
 
-def remove_entry(source: Source, queue: str) -> Mark:
-    """Where it stood."""
+def remove_entry(source: Source, queue: str) -> Changed:
     place = source.locate().places.get(queue.lower())
     if place is None:
         what = f"queue '{queue}' is not mapped in {str(source.path)!r}"
         raise ConfigError(what, where="QUEUE", mend="'msmq-bridge map list' shows what is")
     file = Path(place.file)
-    changed = without_entry(file.read_bytes(), queue, place.file)
+    before = file.read_bytes()
+    changed = without_entry(before, queue, place.file)
     source.locate({file: changed})
     write_atomically(file, changed)
-    return place
+    return Changed(place, before)
 
 
 def queue_path(text: str) -> QueuePath:

@@ -148,7 +148,7 @@ def _setting(text: str, entry: Entry) -> tuple[str, str]:
 
 
 def _add(source: Source, queue: str, entry: Entry, file: Path | None, output: Output) -> None:
-    place = add_entry(source, queue, entry, file)
+    place = add_entry(source, queue, entry, file).place
     show({"added": queue_path(queue), "where": f"{place.file}:{place.line}"}, output)
 
 
@@ -164,7 +164,7 @@ def remove(
     Example: msmq-bridge map remove 'private$\orders'
     """
     source = source_of(config, mappings)
-    place = remove_entry(source, queue)
+    place = remove_entry(source, queue).place
     show({"removed": queue, "where": f"{place.file}:{place.line}"}, output)
 
 

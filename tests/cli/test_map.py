@@ -203,7 +203,7 @@ def test_validate(file: Path, capsys: Printed) -> None:
     assert "yes" in capsys.readouterr().out
 
 
-BAD = "queues:\n  - queue: a\n    topics: b\n  - {queue: b, key: x}\ndefaults: {mode: retain}\n"
+BAD = "queues:\n  - queue: a\n    topics: b\n  - {queue: b, key: x}\ndefaults: {mode: kept}\n"
 
 
 def test_validate_names_every_fault(file: Path, capsys: Printed) -> None:

@@ -5,6 +5,7 @@ import pytest
 from bridge.core.mapping_rules import (
     UNSUPPORTED,
     Defaults,
+    HeaderRules,
     JournalTopic,
     Key,
     Mappings,
@@ -72,16 +73,47 @@ def test_keys() -> None:
 
 
 def test_what_is_not_done_yet_is_refused_and_named() -> None:
-    with pytest.raises(ConfigError, match="mode 'retain' is not supported yet") as caught:
-        QueueMapping(queue=QueuePath("a"), mode="retain")
-    assert caught.value.where == "mode"
     with pytest.raises(ConfigError, match="allow_read is not supported yet") as caught:
         Defaults(allow_read=("bob",))
     assert caught.value.where == "allow_read"
 
 
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("value", "text"),
+        ("value", "envelope"),
+        ("oversize", "chunk"),
+        ("oversize", "claim-check"),
+        ("headers", HeaderRules(include=())),
+        ("headers", HeaderRules(rename={"msmq.label": "title"})),
+        ("topic", Topic("{label}")),
+        ("topic", Topic("all-{source}")),
+    ],
+)
+def test_a_retained_queue_can_give_its_messages_back(option: str, value: object) -> None:
+    """Design D5: the topic is its storage, so a record has all of its message."""
+    assert QueueMapping(queue=QueuePath("a"), mode="retain").mode == "retain"
+    with pytest.raises(ConfigError, match="mode: retain, but") as caught:
+        QueueMapping(queue=QueuePath("a"), mode="retain", **{option: value})  # type: ignore[arg-type]
+    assert caught.value.where == option
+    assert caught.value.mend
+
+
+def test_headers_may_be_added_to_what_is_retained() -> None:
+    rules = HeaderRules(add={"env": "prod"}, cloudevents=True)
+    assert QueueMapping(queue=QueuePath("a"), mode="retain", headers=rules).headers == rules
+
+
+def test_which_topics_are_storage() -> None:
+    kept = QueueMapping(queue=QueuePath("a"), topic=Topic("kept"), mode="retain")
+    pattern = QueueMapping(queue=QueuePath("b*"), mode="retain")
+    mappings = Mappings(queues=(kept, pattern, mapped("c", "passed-on")))
+    assert mappings.retained_topics() == {"kept"}
+
+
 def test_the_table_names_options_that_exist() -> None:
-    assert set(UNSUPPORTED) == {"mode", "allow_read"}
+    assert set(UNSUPPORTED) == {"allow_read"}
     assert set(UNSUPPORTED) <= set(QueueSettings.__struct_fields__)
 
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Final, cast
 
@@ -22,12 +23,19 @@ from bridge.adapters.kafka.client import Settings, consumer
 from bridge.core.ports import Record
 from bridge.core.retained.keeping import row_in
 from bridge.core.retained.rows import RecordAt, Row
+from bridge.model.errors import BridgeError
 from bridge.model.guid import Guid
 
 Partition = tuple[str, int]
 RETRY_S: Final = 2.0
+WAIT_S: Final = 0.2  # for a record, while nothing else is to be done
 _PER_CALL: Final = 1000
 _AHEAD: Final = 4  # batches that the loop has not taken yet
+_NOT_THERE: Final = (
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+    KafkaError._UNKNOWN_TOPIC,
+    KafkaError._UNKNOWN_PARTITION,
+)
 _log = logging.getLogger(__name__)
 
 
@@ -47,10 +55,12 @@ class HeldFollower:
         local: Guid,
         clock_skew_s: int,
         take: Callable[[Batch], None],
+        fail: Callable[[Exception], None],
     ) -> None:
-        """`take` is called in the loop that makes this."""
+        """`take` is called in the loop that makes this; `fail`, too, with a bug of ours."""
         self._settings, self._group = settings, group
         self._local, self._skew, self._take = local, clock_skew_s, take
+        self._fail = fail
         self._loop = asyncio.get_running_loop()
         self._wanted: SimpleQueue[Mapping[Partition, int]] = SimpleQueue()
         self._positions: dict[Partition, int] = {}
@@ -73,6 +83,12 @@ class HeldFollower:
     # -- in the thread ----------------------------------------------------------------------
 
     def _follow(self) -> None:
+        try:
+            self._reconnect()
+        except Exception as error:
+            self._call(partial(self._fail, error))
+
+    def _reconnect(self) -> None:
         while not self._stop.is_set():
             source = consumer(self._settings, group=self._group)
             try:
@@ -84,26 +100,27 @@ class HeldFollower:
                 source.close()
 
     def _read(self, source: Consumer) -> None:
-        source.assign([TopicPartition(t, p, o) for (t, p), o in self._positions.items()])
+        self._find_more()  # what librdkafka is given first it looks up at once, not what follows
+        source.assign(_places(self._positions))
         while not self._stop.is_set():
-            self._assign_more(source)
+            if more := self._find_more():
+                source.incremental_assign(_places(more))
             if not self._positions:
-                self._stop.wait(0.2)
+                self._stop.wait(WAIT_S)
                 continue
-            found = source.consume(_PER_CALL, timeout=0.2)
-            if found:
-                self._hand_over(self._batch(found))
+            found = source.consume(1, timeout=WAIT_S)
+            if found:  # more would be waited for: readers want the first one now
+                self._hand_over(self._batch(found + source.consume(_PER_CALL, timeout=0)))
 
-    def _assign_more(self, source: Consumer) -> None:
+    def _find_more(self) -> dict[Partition, int]:
+        """Partitions that nobody has asked for before."""
+        more: dict[Partition, int] = {}
         with suppress(Empty):
             while True:
                 places = self._wanted.get_nowait()
-                more = {at: offset for at, offset in places.items() if at not in self._positions}
-                self._positions |= more
-                if more:
-                    source.incremental_assign(
-                        [TopicPartition(t, p, o) for (t, p), o in more.items()]
-                    )
+                more |= {at: offset for at, offset in places.items() if at not in self._positions}
+        self._positions |= more
+        return more
 
     def _batch(self, found: Sequence[Message]) -> Batch:
         rows: list[Row] = []
@@ -116,21 +133,37 @@ class HeldFollower:
             if error is None:
                 ended.discard(at)
                 positions[at] = offset + 1
-                place = RecordAt(*at, offset)
-                if (row := row_in(record_of(message), place, self._local, self._skew)) is not None:
-                    rows.append(row)
+                rows += self._rows(message, RecordAt(*at, offset))
             elif error.code() == KafkaError._PARTITION_EOF:
                 positions[at] = offset
                 ended.add(at)
+            elif error.code() in _NOT_THERE:  # the others go on; it is asked for again and again
+                _log.error("topic %s is not in Kafka any more: its messages cannot be read", at[0])
+                ended.update(known for known in self._positions if known[0] == at[0])
             else:
                 raise KafkaException(error)
         return Batch(rows, positions, frozenset(ended))
 
+    def _rows(self, message: Message, at: RecordAt) -> Iterator[Row]:
+        """Anybody may write to a topic, and what he likes."""
+        try:
+            row = row_in(record_of(message), at, self._local, self._skew)
+        except (ValueError, KeyError, BridgeError, msgspec.DecodeError) as error:
+            _log.error(
+                "%s-%d: record %d is marked as ours, but is no message: %s", *_place(at), error
+            )
+            return
+        if row is not None:
+            yield row
+
     def _hand_over(self, batch: Batch) -> None:
         self._room.acquire()
-        with suppress(RuntimeError):  # the loop is gone
-            self._loop.call_soon_threadsafe(self._taken, batch)
+        self._call(partial(self._taken, batch))
         self._positions |= batch.positions
+
+    def _call(self, what: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # the loop is gone
+            self._loop.call_soon_threadsafe(what)
 
     # -- in the loop ------------------------------------------------------------------------
 
@@ -138,6 +171,14 @@ class HeldFollower:
         self._room.release()
         if not self._stop.is_set():
             self._take(batch)
+
+
+def _places(offsets: Mapping[Partition, int]) -> list[TopicPartition]:
+    return [TopicPartition(topic, number, at) for (topic, number), at in offsets.items()]
+
+
+def _place(at: RecordAt) -> tuple[str, int, int]:
+    return at.topic, at.partition, at.offset
 
 
 def record_of(message: Message) -> Record:

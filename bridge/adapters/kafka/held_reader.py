@@ -12,13 +12,24 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from bridge.adapters.kafka.client import Settings, consumer
 from bridge.adapters.kafka.held_follower import record_of
 from bridge.adapters.kafka.worker import Worker
+from bridge.core.mapping import size_of
 from bridge.core.ports import Record
 from bridge.core.retained.rows import RecordAt
 from bridge.model.errors import SinkUnavailable
 
 READ_S: Final = 10.0
+POLL_S: Final = 0.1
 AHEAD: Final = 500  # records
 CACHE_BYTES: Final = 32 << 20
+_OVERHEAD: Final = 2048  # of a record in memory, headers apart
+
+
+class RecordLost(SinkUnavailable):
+    """Kafka has it no more: retention, compaction, or somebody's hand. It will not come back."""
+
+    def __init__(self, at: RecordAt) -> None:
+        self.at = at
+        super().__init__(f"Kafka: {at.topic}-{at.partition} has no record {at.offset} any more")
 
 
 class HeldReader:
@@ -33,7 +44,7 @@ class HeldReader:
         self._size = 0
 
     async def read(self, places: Iterable[RecordAt]) -> dict[RecordAt, Record]:
-        """All of them. SinkUnavailable if Kafka is away, or has lost one."""
+        """All of them. SinkUnavailable if Kafka is away, RecordLost if one is gone for good."""
         wanted = list(places)
         at_hand = {at: record for at in wanted if (record := self._cache.get(at)) is not None}
         if len(at_hand) == len(set(wanted)):
@@ -41,6 +52,7 @@ class HeldReader:
         return await self._worker.run(lambda: self._read(wanted))
 
     def stop(self) -> None:
+        """Whoever waits for a record gets it, or hears that it was not read."""
         self._worker.stop()
 
     # -- in the thread ----------------------------------------------------------------------
@@ -53,6 +65,17 @@ class HeldReader:
         return found
 
     def _fetch(self, at: RecordAt) -> Record:
+        """A message is given up only if a consumer of its own does not find it either."""
+        record = self._look_for(at)
+        if record is None:
+            self._close()
+            record = self._look_for(at)
+        if record is None:
+            raise RecordLost(at)
+        return record
+
+    def _look_for(self, at: RecordAt) -> Record | None:
+        """None: Kafka gives what comes behind it, or the end."""
         deadline = time.monotonic() + READ_S
         try:
             source = self._at(at)
@@ -60,11 +83,8 @@ class HeldReader:
                 found = self._consume(source, at)
                 if at in found:
                     return found[at]
-                if any(place.offset > at.offset for place in found):
-                    self._close()
-                    raise SinkUnavailable(
-                        f"Kafka: {at.topic}-{at.partition} has no record {at.offset} any more"
-                    )
+                if self._next is not None and self._next.offset > at.offset:
+                    return None
         except KafkaException as error:
             self._close()
             raise SinkUnavailable(f"Kafka: reading a message: {error.args[0].str()}") from error
@@ -87,15 +107,20 @@ class HeldReader:
         return self._source
 
     def _consume(self, source: Consumer, at: RecordAt) -> dict[RecordAt, Record]:
+        """The next one, and what has come with it."""
         found: dict[RecordAt, Record] = {}
-        for message in source.consume(AHEAD, timeout=0.05):
-            error = message.error()
+        for message in [*source.consume(1, POLL_S), *source.consume(AHEAD, 0)]:
+            error, offset = message.error(), message.offset() or 0
+            if (message.topic(), message.partition()) != (at.topic, at.partition):
+                continue  # of the partition before this one
             if error is None:
-                place = RecordAt(at.topic, at.partition, message.offset() or 0)
+                place = RecordAt(at.topic, at.partition, offset)
                 found[place] = record_of(message)
-                self._next = RecordAt(at.topic, at.partition, place.offset + 1)
+                self._next = RecordAt(at.topic, at.partition, offset + 1)
                 self._keep(place, found[place])
-            elif error.code() != KafkaError._PARTITION_EOF:
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._next = RecordAt(at.topic, at.partition, offset)
+            else:
                 raise KafkaException(error)
         return found
 
@@ -103,13 +128,17 @@ class HeldReader:
         if at in self._cache:
             return
         self._cache[at] = record
-        self._size += len(record.value)
+        self._size += _weight(record)
         while self._size > CACHE_BYTES and len(self._cache) > 1:
             _, old = self._cache.popitem(last=False)
-            self._size -= len(old.value)
+            self._size -= _weight(old)
 
     def _close(self) -> None:
         self._next = None
         if self._source is not None:
             self._source.close()
             self._source = None
+
+
+def _weight(record: Record) -> int:
+    return size_of(record) + _OVERHEAD

@@ -2,7 +2,8 @@
 
 Arrivals come from the follower, once they are committed. What leaves goes into a unit of the
 keeper's shard as a `Departure`, and nobody is told before that unit is committed. The shelf is a
-SQLite file: lost, old or broken, it is made from Kafka again, from the fronts on.
+SQLite file: lost, old or broken, it is made from Kafka again, from the fronts on. If it breaks
+while we run, we stop: nothing is saved any more, and the next start makes it anew.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +21,7 @@ from bridge.adapters.intake import ShardPump
 from bridge.adapters.kafka.held_follower import Batch, HeldFollower
 from bridge.adapters.kafka.held_reader import HeldReader
 from bridge.adapters.retained.departure import Departure, Unit
+from bridge.adapters.retained.fetching import Fetching
 from bridge.adapters.store.retained_view import RetainedView, ViewLost, throw_away
 from bridge.core.catalogue import Catalogue, Queue
 from bridge.core.ports import Record
@@ -28,7 +32,7 @@ from bridge.core.retained.fronts import Partition
 from bridge.core.retained.keeping import Keeper
 from bridge.core.retained.naming import DEADLETTER, is_system, parent_of
 from bridge.core.retained.queues import Traits
-from bridge.core.retained.retained_queues import RetainedQueues
+from bridge.core.retained.retained_queues import EXPIRED_AT_ONCE, RetainedQueues
 from bridge.core.retained.rows import RecordAt, Row
 from bridge.model.errors import SinkUnavailable
 from bridge.model.guid import Guid
@@ -37,7 +41,8 @@ from bridge.protocol.events import Instant
 TOPIC: Final = "retained-topic/"  # state entries: topics to follow that no mapping names
 SAVE_S: Final = 0.25
 LOOK_S: Final = 1.0
-RETRY_S: Final = 5.0
+MOST_FLYING: Final = 2000  # commits under way; beyond that no message grows too old for a moment
+REST_S: Final = 0.05
 _log = logging.getLogger(__name__)
 
 Answer = Delivered | Ended
@@ -63,7 +68,10 @@ class RetainedService:
         clock_skew_s: int = 0,
         quota_kb: int | None = None,
         release_after_s: float = 300.0,
+        removed: Callable[[str, bool], None] = lambda _reason, _is_lost: None,
     ) -> None:
+        """`removed` is told of every message that has left, for the statistics."""
+        self._removed = removed
         self._file, self._settings, self._pump = file, settings, keeper
         self._receipts, self._ids, self._catalogue = receipts, ids, catalogue
         self._prefix, self.local = prefix, local
@@ -71,14 +79,18 @@ class RetainedService:
         self._skew, self._quota_kb, self._release_after_s = clock_skew_s, quota_kb, release_after_s
         self._answers: dict[tuple[int, int], asyncio.Future[Answer]] = {}
         self._settling: dict[int, asyncio.Future[None]] = {}
-        self._fetching: set[asyncio.Task[None]] = set()
+        self._fault: Exception | None = None
+        self._is_stopped = False
         self._ended: set[Partition] = set()
         self._followed: set[Partition] = set()
         self._caught_up = asyncio.Event()
         self._is_live = False
         self._positions: dict[Partition, int] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._journals: dict[str, str] = {}  # topics, by queue
         self.reader = HeldReader(settings, f"{prefix}.held-reader")
+        self._fetching = Fetching(self.reader.read, self._add)
+        self._fetcher: asyncio.Task[None] | None = None
         self._open()
 
     # -- start and end ----------------------------------------------------------------------
@@ -101,7 +113,10 @@ class RetainedService:
             machine_quota_kb=self._quota_kb,
         )
         self.keeper = Keeper(self.queues.quotas, self._ids, self.local)
-        self._unit = Unit(self._front_of)
+        self._unit = Unit(
+            lambda at, offset: self.view.next_offset(*at, offset),
+            lambda at: self._positions.get(at, 0),
+        )
         self.define()
 
     def _bring_up_to_date(self) -> None:
@@ -114,47 +129,90 @@ class RetainedService:
     async def start(self) -> None:
         """Until the shelf has all that is committed now."""
         self._follower = HeldFollower(
-            self._settings, f"{self._prefix}.held", self.local, self._skew, self._take
+            self._settings, f"{self._prefix}.held", self.local, self._skew, self._take, self._fail
         )
-        self._follower.start()
         self._follow()
-        if self._followed:
-            await self._caught_up.wait()
+        self._follower.start()
+        await self._caught_up.wait()
+        self._check()
         self._is_live = True
+        self._fetcher = asyncio.create_task(self._fetching.run())
         self.define()  # subqueues are there as long as they hold messages
         self._define_strays()
-        self._carry_out(self.queues.tick(now()))
-        self._arm()
 
     async def run(self) -> None:
-        """Forever: new topics, and the shelf on disk."""
+        """Until something breaks: new topics, and the shelf on disk. Messages leave from now on,
+        so whoever hands out acks must be there."""
+        self._tick()
         looked = time.monotonic()
         while True:
             await asyncio.sleep(SAVE_S)
+            self._check()
             self._save()
             if time.monotonic() - looked > LOOK_S:
                 looked = time.monotonic()
                 self.define()
                 self._follow()
 
+    def _fail(self, error: Exception) -> None:
+        """The shelf may be wrong from here on: `run` ends, and nothing is saved."""
+        self._fault = self._fault or error
+        self._caught_up.set()
+
+    def _check(self) -> None:
+        if self._fetcher is not None and self._fetcher.done():
+            self._fetcher.result()
+        if self._fault is not None:
+            raise self._fault
+
     def stop(self) -> None:
-        """Blocks a little; the loop must still turn."""
-        if self._timer is not None:
-            self._timer.cancel()
+        """Blocks a little; the loop must still turn. Who waits hears that we are gone, and who
+        waits for a commit that nobody can tell."""
+        self._is_stopped = True
+        for timer in (self._timer, self._fetcher):
+            if timer is not None:
+                timer.cancel()
+        waiting: list[asyncio.Future[Any]] = [*self._answers.values(), *self._settling.values()]
+        for future in waiting:
+            if not future.done():
+                future.set_exception(SinkUnavailable("the queue manager stops"))
+                future.exception()  # nobody may be waiting
         self._follower.stop()
         self.reader.stop()
-        self._save()
-        self.view.close()
+        with suppress(ViewLost):
+            self._save()
+            self.view.close()
+
+    def require_kafka(self) -> None:
+        """Before a change is begun that Kafka would have to take."""
+        if self._is_stopped or not self._pump.is_open:
+            why = self._pump.why_closed or "the queue manager stops"
+            raise SinkUnavailable(f"the queues cannot be changed now: {why}")
 
     def _save(self) -> None:
-        self.view.commit(self._positions)
+        if self._fault is None:
+            self.view.commit(self._positions)
 
     # -- queues and their topics ------------------------------------------------------------
 
     def define(self) -> None:
         """All queues that the catalogue knows by now."""
-        for queue in self._catalogue().known():
-            self.queues.define(queue.name, traits_of(queue))
+        for queue in list(self._catalogue().known()):
+            self._define(queue)
+
+    def _define(self, queue: Queue) -> None:
+        """Its journal's topic stays known as long as messages may be copied there.
+
+        One that is still being deleted is made again later."""
+        if self._is_going(queue.name.lower()):
+            return
+        self.queues.define(queue.name, traits_of(queue))
+        if queue.journal:
+            self._journals[queue.name.lower()] = queue.journal
+
+    def _is_going(self, name: str) -> bool:
+        known = self.queues.queue(name)
+        return known is not None and known.is_deleted
 
     def _define_strays(self) -> None:
         for name in self.queues.strays():
@@ -162,18 +220,17 @@ class RetainedService:
             self.queues.define(name, Traits())
 
     def _topics(self) -> dict[str, int]:
-        """Those to follow, and their partitions."""
-        catalogue = self._catalogue()
-        found = {self._deadletter: self._deadletters}
-        for queue in catalogue.known():
+        """Those to follow, and their partitions: of several that are told, the most."""
+        found = Counter({self._deadletter: self._deadletters})
+        for queue in self._catalogue().known():
             if queue.retains and queue.topic:
-                found[queue.topic] = queue.partitions
+                found |= Counter({queue.topic: queue.partitions})
             if queue.journal:
-                found[queue.journal] = queue.journal_partitions
+                found |= Counter({queue.journal: queue.journal_partitions})
         for key in self._pump.shard.kept:
             if key.startswith(TOPIC):
                 topic, _, partitions = key.removeprefix(TOPIC).rpartition("/")
-                found.setdefault(topic, int(partitions))
+                found |= Counter({topic: int(partitions)})
         return found
 
     def _follow(self) -> None:
@@ -184,7 +241,7 @@ class RetainedService:
                 at = topic, number
                 if at not in self._followed:
                     places[at] = max(positions.get(at, 0), fronts.get(at, 0))
-            if f"{TOPIC}{topic}/{partitions}" not in self._pump.shard.kept and partitions:
+            if f"{TOPIC}{topic}/{partitions}" not in self._pump.shard.kept:
                 self._pump.put(f"{TOPIC}{topic}/{partitions}", b"1")
         if places:
             self._followed |= set(places)
@@ -194,111 +251,126 @@ class RetainedService:
         """The topic for copies of a journal or of the dead letters."""
         if queue == DEADLETTER:
             return self._deadletter, None
-        found = self._catalogue().by_path(parent_of(queue))
-        return (found.journal, None) if found is not None and found.journal else ("", None)
+        return self._journals[parent_of(queue)], None
 
     # -- arrivals ---------------------------------------------------------------------------
 
     def _take(self, batch: Batch) -> None:
-        self._positions |= batch.positions
-        if not self._is_live:
-            self.view.replay(batch.rows)
-            self._ended |= batch.ended
-            if self._followed <= self._ended:
-                self._save()
-                self._caught_up.set()
+        if self._fault is not None or self._is_stopped:
             return
-        self._define_new(batch.rows)
-        self.keeper.arrived(batch.rows)
-        self._carry_out(self.queues.arrive(batch.rows, now()))
-        self._arm()
+        try:
+            self._positions |= batch.positions
+            if self._is_live:
+                self._arrive(self.view.as_fated(batch.rows))
+            else:
+                self._replay(batch)
+        except Exception as error:
+            self._fail(error)
+
+    def _replay(self, batch: Batch) -> None:
+        self.view.replay(batch.rows)
+        self._ended |= batch.ended
+        if self._followed <= self._ended:
+            self._save()
+            self._caught_up.set()
+
+    def _arrive(self, rows: Sequence[Row]) -> None:
+        self._define_new(rows)
+        self.keeper.arrived(rows)
+        try:
+            commands = self.queues.arrive(rows, now())
+        except ValueError:
+            known = self.view.unknown(rows)
+            _log.error("%d records were written again by somebody else", len(rows) - len(known))
+            commands = self.queues.arrive(known, now())
+        self.carry_out(commands)
 
     def _define_new(self, rows: Iterable[Row]) -> None:
         for name in {parent_of(row.queue) for row in rows if not is_system(row.queue)}:
             queue = self._catalogue().by_path(name)
-            self.queues.define(name, traits_of(queue) if queue is not None else Traits())
+            if queue is not None:
+                self._define(queue)
+            elif self.queues.queue(name) is None:
+                self.queues.define(name, Traits())
 
     # -- commands of the queues -------------------------------------------------------------
 
     def expect(self, handle: int, tag: int) -> asyncio.Future[Answer]:
-        """The answer of a read that is about to be asked for."""
+        """The answer of a read that was asked for, before its commands are carried out."""
         future = asyncio.get_running_loop().create_future()
         self._answers[handle, tag] = future
         return future
 
+    def close(self, handle: int) -> None:
+        """Of a reader that is done, or gone."""
+        if not self._is_stopped:
+            self.carry_out(self.queues.answering.close(handle, now()))
+
+    def lose(self, row: Row) -> list[asyncio.Future[None]]:
+        """Its record is gone for good: so is the message, and that is said aloud."""
+        _log.error(
+            "%s is lost: %s-%d has no record %d any more (retention.ms should be -1)",
+            f"message {row.id} of {row.queue}",
+            row.at.topic,
+            row.at.partition,
+            row.at.offset,
+        )
+        return self.carry_out(self.queues.sweeping.lose(row))
+
     def carry_out(self, commands: Sequence[Command]) -> list[asyncio.Future[None]]:
         """What a call brought about; the futures end when its commits are in Kafka."""
-        futures = self._carry_out(commands)
-        self._arm()
-        return futures
-
-    def _carry_out(self, commands: Sequence[Command]) -> list[asyncio.Future[None]]:
         futures = []
         for command in commands:
             if isinstance(command, Commit):
-                futures.append(self._commit(command))
+                future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._settling[command.ticket] = future
+                futures.append(future)
+                self._fetching.take(command)
             else:
-                future = self._answers.pop((command.handle, command.tag), None)
-                if future is not None and not future.done():
-                    future.set_result(command)
+                answer = self._answers.pop((command.handle, command.tag), None)
+                if answer is not None and not answer.done():
+                    answer.set_result(command)
+        self._arm()
         return futures
-
-    def _commit(self, commit: Commit) -> asyncio.Future[None]:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._settling[commit.ticket] = future
-        wanted = [
-            effect.row.at
-            for effect in commit.effects
-            if isinstance(effect, Removal) and effect.needs_record
-        ]
-        if wanted:
-            task = asyncio.create_task(self._fetch_and_add(commit, wanted))
-            self._fetching.add(task)
-            task.add_done_callback(self._fetching.discard)
-        else:
-            self._add(commit, {})
-        return future
-
-    async def _fetch_and_add(self, commit: Commit, wanted: Sequence[RecordAt]) -> None:
-        while True:
-            try:
-                self._add(commit, await self.reader.read(wanted))
-                return
-            except SinkUnavailable as error:
-                _log.warning("%s; trying again", error)
-                await asyncio.sleep(RETRY_S)
 
     def _add(self, commit: Commit, records: Mapping[RecordAt, Record]) -> None:
         self._pump.add(
             Departure(commit, records, self._receipts, self.where, self._unit, self._settled)
         )
 
-    def _settled(self, ticket: int) -> None:
-        self._carry_out(self.queues.settle(ticket, now()))
-        future = self._settling.pop(ticket)
+    def _settled(self, commit: Commit) -> None:
+        for effect in commit.effects:
+            if isinstance(effect, Removal):
+                self._removed(effect.reason.name, effect.is_lost)
+        self._fetching.settled(commit)
+        self.carry_out(self.queues.settle(commit.ticket, now()))
+        future = self._settling.pop(commit.ticket)
         if not future.done():
             future.set_result(None)
-        self._arm()
-
-    def _front_of(self, partition: Partition, leaving: set[int]) -> int:
-        """The first record that waits; without any, where the follower is."""
-        first = self.view.first_offset(*partition, leaving)
-        return self._positions.get(partition, 0) if first is None else first
 
     # -- time -------------------------------------------------------------------------------
 
     def _arm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
+        """Whatever is due; but Kafka first."""
         due = self.queues.next_wakeup(now())
-        self._timer = None
-        if due is not None:
-            self._timer = asyncio.get_running_loop().call_at(due, self._tick)
+        loop = asyncio.get_running_loop()
+        if due is not None and len(self._settling) >= MOST_FLYING:
+            due = max(due, loop.time() + REST_S)
+        if self._timer is not None:
+            if due is not None and self._timer.when() == due:
+                return
+            self._timer.cancel()
+        self._timer = None if due is None else loop.call_at(due, self._tick)
 
     def _tick(self) -> None:
         self._timer = None
-        self._carry_out(self.queues.tick(now()))
-        self._arm()
+        if self._fault is not None or self._is_stopped:
+            return
+        try:
+            most = min(EXPIRED_AT_ONCE, MOST_FLYING - len(self._settling))
+            self.carry_out(self.queues.tick(now(), max(most, 0)))
+        except Exception as error:
+            self._fail(error)
 
 
 def traits_of(queue: Queue) -> Traits:

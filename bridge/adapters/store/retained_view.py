@@ -16,7 +16,7 @@ lost view costs a new pass over the topics, a wrong one costs messages.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import groupby
 from operator import attrgetter
@@ -66,7 +66,9 @@ _EXPIRING: Final = """
 select * from row where expires is not null and (expires, lookup_id) > (?, ?) and expires <= ?
 order by expires, lookup_id limit ?
 """
-_OFFSETS: Final = "select offset from row where topic = ? and partition = ? order by offset limit ?"
+_NEXT_OFFSET: Final = """
+select offset from row where topic = ? and partition = ? and offset > ? order by offset limit 1
+"""
 _FATE: Final = "select fate from fate where topic = ? and partition = ? and offset = ?"
 _KEEP_FATE: Final = "insert or replace into fate values (?, ?, ?, ?)"
 _DROP_FATES: Final = "delete from fate where topic = ? and partition = ? and offset < ?"
@@ -91,15 +93,15 @@ class RetainedView:
         self._db = _open(file, identity)
         self._texts: dict[int, str] = {}
         self._numbers: dict[str, int] = {}
-        for number, text in self._db.execute("select * from name"):
+        for number, text in self._read("select * from name"):
             self._know(number, text.decode("utf-8", "surrogatepass"))
         self._positions: dict[Partition, int] = {
             (self._texts[topic], partition): following
-            for topic, partition, following in self._db.execute("select * from position")
+            for topic, partition, following in self._read("select * from position")
         }
         self._totals: dict[str, Totals] = {
             self._texts[queue]: Totals(count, size)
-            for queue, count, size in self._db.execute("select * from total where count > 0")
+            for queue, count, size in self._read("select * from total where count > 0")
         }
         self._total = Totals(
             sum(totals.count for totals in self._totals.values()),
@@ -173,13 +175,30 @@ class RetainedView:
 
     def _replay_arrivals(self, rows: list[Row]) -> None:
         """Nearly always all of them are new and have no fate."""
-        fresh = [new for row in rows if (new := self._as_fated(row)) is not None]
+        fresh = self.as_fated(rows)
         try:
             self.add(fresh)
         except ValueError:
-            for row in fresh:
-                if not self._read(_OF_RECORD, self._record(row.at)):
-                    self.add((row,))
+            self.add(self.unknown(fresh))
+
+    def as_fated(self, rows: Iterable[Row]) -> list[Row]:
+        """Of records that were read from Kafka those to add, as their fates have it."""
+        return [new for row in rows if (new := self._as_fated(row)) is not None]
+
+    def unknown(self, rows: Iterable[Row]) -> list[Row]:
+        """Without those that are here: read twice, or written again by somebody else."""
+        found: dict[tuple[str, int, Guid, int], Row] = {}
+        for row in rows:
+            if not self._has(row):
+                found.setdefault((row.queue, row.lookup_id, row.source, row.ordinal), row)
+        return list(found.values())
+
+    def _has(self, row: Row) -> bool:
+        """The same message: another one in its place would be a bug of ours."""
+        known = self.get(row.queue, row.lookup_id)
+        if known is not None and (known.source, known.ordinal) == (row.source, row.ordinal):
+            return True
+        return bool(self._read(_OF_RECORD, self._record(row.at)))
 
     def _as_fated(self, row: Row) -> Row | None:
         """None: it has gone, or it is from before our time."""
@@ -252,11 +271,10 @@ class RetainedView:
     def expiring(self, after: tuple[int, int], until: int, limit: int) -> Sequence[Row]:
         return self._rows(_EXPIRING, (*after, until, limit))
 
-    def first_offset(self, topic: str, partition: int, without: Collection[int]) -> int | None:
-        """Of the records that wait in a partition, but for some that are about to leave."""
-        values = self._numbers.get(topic), partition, len(without) + 1
-        found = self._read(_OFFSETS, values)
-        return next((offset for (offset,) in found if offset not in without), None)
+    def next_offset(self, topic: str, partition: int, after: int) -> int | None:
+        """Of the records that wait in a partition, the first one behind this one."""
+        found = self._read(_NEXT_OFFSET, (self._numbers.get(topic), partition, after))
+        return found[0][0] if found else None
 
     def totals(self, queue: str) -> Totals:
         return self._totals.get(queue, EMPTY)
@@ -364,9 +382,8 @@ def _open(file: Path, identity: str) -> sqlite3.Connection:
     if known is not None:
         return known
     throw_away(file)
-    db = _connect(file)
-    _tune(db)
-    with db:
+    with _guarded(), _connect(file) as db:
+        _tune(db)
         db.execute("begin")
         for statement in _SCHEMA.split(";"):
             db.execute(statement)

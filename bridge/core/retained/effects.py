@@ -38,10 +38,13 @@ class Removal(msgspec.Struct, frozen=True, gc=False):
     reason: MessageClass
     owed: Owed = Owed()
     copy: Copy | None = None
+    is_lost: bool = False  # Kafka has its record no more: nobody took it
 
     @property
     def needs_record(self) -> bool:
         """A copy repeats the message, and so does a negative ack. DM-19"""
+        if self.is_lost:
+            return False
         return self.copy is not None or (self.owed.admin and bool(self.reason & 0x8000))
 
 

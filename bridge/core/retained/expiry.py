@@ -15,6 +15,7 @@ from bridge.protocol.events import Instant
 
 FAR: Final = 1 << 62
 _FIRST: Final = (-1, START)
+_BATCH: Final = 500
 _TOO_LATE: Final = MessageClass.NACK_RECEIVE_TIMEOUT
 
 
@@ -23,6 +24,7 @@ class Expiry:
 
     def __init__(self, stock: Stock, flights: Flights) -> None:
         self._stock, self._flights = stock, flights
+        self._seen = _FIRST  # all up to here are in flight, or were locked
         self._next = self._first_after(_FIRST)
 
     @property
@@ -34,21 +36,23 @@ class Expiry:
         for row in rows:
             if row.expires is not None and (self._next is None or row.expires < self._next):
                 self._next = row.expires
+                self._seen = min(self._seen, (row.expires, START))
 
     def expire(self, now: Instant, limit: int) -> list[Command]:
+        """Those that stopped at the limit go on behind it: the first ones are still in flight."""
         commands: list[Command] = []
         if self._next is None or now.unix < self._next:
             return commands
-        second, seen = int(now.unix), _FIRST
-        while rows := self._stock.shelf.expiring(seen, second, limit):
+        second = int(now.unix)
+        while rows := self._stock.shelf.expiring(self._seen, second, _BATCH):
             for row in rows:
                 assert row.expires is not None
-                seen = row.expires, row.lookup_id
-                if row.lookup_id in self._stock.locks:
-                    continue
-                if len(commands) == limit:
+                if len(commands) >= limit:
                     return commands  # the next look is at once
-                commands.append(self._flights.remove(self._stock.lock(row), _TOO_LATE, now))
+                self._seen = row.expires, row.lookup_id
+                if row.lookup_id not in self._stock.locks:
+                    commands.append(self._flights.remove(self._stock.lock(row), _TOO_LATE, now))
+        self._seen = _FIRST
         self._next = self._first_after((second, END))
         return commands
 

@@ -6,7 +6,7 @@ Kafka did not take it, it is where it was: in its place, and offered to whoever 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 
 from bridge.core.retained.effects import Command, Commit, Copy, Effect, Removal
@@ -32,6 +32,7 @@ class Flights:
         self._quotas, self._ids = quotas, ids
         self._tickets = count(1)
         self._flying: dict[int, tuple[Effect, ...]] = {}
+        self._copies: dict[int, tuple[str, int]] = {}  # by lookup id: not on the shelf yet
 
     # -- out --------------------------------------------------------------------------------
 
@@ -41,6 +42,11 @@ class Flights:
     def removal(self, lock: Lock, reason: MessageClass, now: Instant) -> Removal:
         row = lock.row
         return Removal(row, reason, owed(row, reason), self._copy(row, reason, now))
+
+    def lose(self, lock: Lock) -> Commit:
+        """There is no record to copy. Its sender hears what comes nearest: nobody received it."""
+        row, reason = lock.row, MessageClass.NACK_Q_PURGED
+        return self.launch((Removal(row, reason, owed(row, reason), is_lost=True),))
 
     def launch(self, effects: Sequence[Effect]) -> Commit:
         """From here on only `settle` or `restore` ends it: one outcome for each message. DM-17"""
@@ -59,19 +65,19 @@ class Flights:
         is_received = reason is MessageClass.ACK_RECEIVE
         died_of = MessageClass.NORMAL if is_received else reason
         place = renewed(row.lookup_id, self._ids())
+        self._copies[place] = to, row.size
         return Copy(to, place, int(now.unix * 1000), died_of)
 
     # -- and back ---------------------------------------------------------------------------
 
     def settle(self, ticket: int, now: Instant) -> list[Command]:
-        """Kafka has it. A copy arrives by its own record, before or after this."""
+        """Kafka has it. A copy arrives by its own record, before this or after it."""
         commands: list[Command] = []
         for effect in self._flying.pop(ticket):
             lock = self._stock.locks[effect.row.lookup_id]
             self._stock.unlock(lock)
             if isinstance(effect, Removal):
                 self._stock.shelf.remove(effect.row)
-                self._release_copy(effect)
                 self.forget_if_deleted(effect.row.queue)
             else:
                 self._stock.shelf.replace(effect.row, effect.to)
@@ -83,8 +89,8 @@ class Flights:
         """Kafka does not have it."""
         commands: list[Command] = []
         for effect in self._flying.pop(ticket):
-            if isinstance(effect, Removal):
-                self._release_copy(effect)
+            if isinstance(effect, Removal) and effect.copy is not None:
+                self._release_copy(effect.copy.lookup_id)
             commands += self.give_back(self._stock.locks[effect.row.lookup_id], now)
         return commands
 
@@ -109,10 +115,14 @@ class Flights:
             return MessageClass.NACK_Q_PURGED
         return MessageClass.NACK_RECEIVE_TIMEOUT if row.is_over(now.unix) else None
 
-    def _release_copy(self, removal: Removal) -> None:
-        """Its room was reserved; it is taken once the copy is on the shelf, if ever."""
-        if removal.copy is not None:
-            self._quotas.release(removal.copy.queue, removal.row.size)
+    def arrived(self, rows: Iterable[Row]) -> None:
+        """Copies among them are on the shelf now: their room is taken, and no longer reserved."""
+        for row in rows if self._copies else ():
+            self._release_copy(row.lookup_id)
+
+    def _release_copy(self, place: int) -> None:
+        if (reserved := self._copies.pop(place, None)) is not None:
+            self._quotas.release(*reserved)
 
     def forget_if_deleted(self, name: str) -> None:
         """The last message of a deleted queue and its family has left."""

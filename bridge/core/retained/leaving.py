@@ -40,6 +40,7 @@ _VERDICTS: Final = {
         Outcome.REMOVED, MessageClass.NACK_RECEIVE_REJECTED, "reader-rejected-it"
     ),
 }
+_LOST: Final = Verdict(Outcome.REMOVED, MessageClass.NACK_Q_PURGED, "record-is-gone-from-kafka")
 Where = Callable[[str], tuple[str, int | None]]  # a queue -> its topic, and a partition of it
 
 
@@ -113,7 +114,8 @@ def _with_body(letterhead: Letterhead, record: Record | None) -> Message:
 
 
 def _entry(removal: Removal, now_ms: int) -> audit.AuditEntry:
-    row, verdict = removal.row, _VERDICTS[removal.reason]
+    row = removal.row
+    verdict = _LOST if removal.is_lost else _VERDICTS[removal.reason]
     return audit.AuditEntry(
         id=row.id,
         verdict=verdict.outcome,

@@ -1,7 +1,7 @@
 """How much a queue, and the whole machine, may hold. MS-MQDMPR 3.1.7.1.9
 
 What is on its way is counted, too: a message is reserved when it is decided on and released when
-its transaction has ended, one way or the other; by then it is on the shelf, or never will be.
+it is on the shelf, or never will be.
 """
 
 from __future__ import annotations

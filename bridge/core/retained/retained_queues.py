@@ -66,13 +66,23 @@ class RetainedQueues:
             self._stock, self._queues, self.handles, self.answering, self._flights
         )
 
-    def define(self, name: str, traits: Traits) -> None:
-        """A queue, or a system queue's quota. Before its messages arrive."""
+    def define(self, name: str, traits: Traits) -> bool:
+        """A queue, or a system queue's quota. Before its messages arrive.
+
+        False: one of that name is still being deleted; try again later."""
         name = name.lower()
+        if self.is_ending(name):
+            return False
         self._queues.define(name, traits)
         for held in self._shelf.queues():
             if parent_of(held) == name:
                 self._queues.get(held)  # a subqueue is there as long as it holds messages
+        return True
+
+    def is_ending(self, name: str) -> bool:
+        """It is deleted, but Kafka does not have all of that yet."""
+        known = self._queues.get(name.lower())
+        return known is not None and known.is_deleted
 
     def names(self) -> set[str]:
         """Of all queues; journals, subqueues and those of the machine belong to others."""
@@ -100,6 +110,7 @@ class RetainedQueues:
     def arrive(self, rows: Sequence[Row], now: Instant) -> list[Command]:
         """Their records are committed. They need not be the last ones of their queues."""
         self._shelf.add(rows)
+        self._flights.arrived(rows)
         self._expiry.arrived(rows)
         commands: list[Command] = []
         for row in rows:
@@ -114,10 +125,10 @@ class RetainedQueues:
         """It did not happen."""
         return self._flights.restore(ticket, now)
 
-    def tick(self, now: Instant) -> list[Command]:
-        """Time has passed."""
+    def tick(self, now: Instant, most: int = EXPIRED_AT_ONCE) -> list[Command]:
+        """Time has passed; at most so many messages grow too old at once."""
         commands = self.answering.expire(now)
-        return commands + self._expiry.expire(now, EXPIRED_AT_ONCE)
+        return commands + self._expiry.expire(now, most)
 
     def next_wakeup(self, now: Instant) -> float | None:
         """When to call `tick` again, on the clock of `now.mono`."""

@@ -14,6 +14,7 @@ from bridge.core.retained.effects import Command, Commit
 from bridge.core.retained.errors import Refused, Status
 from bridge.core.retained.flights import Flights
 from bridge.core.retained.handles import Handles
+from bridge.core.retained.locks import Lock
 from bridge.core.retained.naming import is_system, parent_of
 from bridge.core.retained.place import START, ends_of_ranks, rank_of
 from bridge.core.retained.queues import Access, QueueTable
@@ -103,6 +104,14 @@ class Sweeping:
                 break
         return commands
 
+    def lose(self, row: Row) -> list[Command]:
+        """Its record is gone from Kafka (retention, or somebody's hand), so nobody can have it any
+        more, whoever holds it. It must not stay in the way of those behind it."""
+        if self._stock.shelf.get(row.queue, row.lookup_id) is None:
+            return []
+        lock = self._seize(row)
+        return [] if lock is None else [self._flights.lose(lock)]
+
     def _purge(self, row: Row, now: Instant) -> Commit | None:
         """DM-27: whoever holds it may answer what he likes."""
         lock = self._stock.locks.get(row.lookup_id)
@@ -112,12 +121,18 @@ class Sweeping:
         return self._flights.remove(self._stock.lock(row), _PURGED, now)
 
     def _delete(self, row: Row, now: Instant) -> Commit | None:
+        lock = self._seize(row)
+        if lock is None:
+            return None
+        return self._flights.remove(lock, MessageClass.NACK_Q_DELETED, now)
+
+    def _seize(self, row: Row) -> Lock | None:
         """Whoever holds it; but one outcome is enough for each message (DM-17)."""
         lock = self._stock.locks.get(row.lookup_id)
         if lock is None:
-            lock = self._stock.lock(row)
-        elif lock.in_flight:
+            return self._stock.lock(row)
+        if lock.in_flight:
             return None
-        elif lock.transaction is not None:
+        if lock.transaction is not None:
             del lock.transaction.operations[row.lookup_id]
-        return self._flights.remove(lock, MessageClass.NACK_Q_DELETED, now)
+        return lock

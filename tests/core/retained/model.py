@@ -345,8 +345,6 @@ class Model:
             x = self.letter(effect[1])
             if effect[0] == "gone":
                 self.letters.remove(x)
-                if effect[3]:
-                    self.copies_under_way.remove((effect[3], x.size))
             else:
                 x.purged = x.purged and x.queue == effect[2]
                 self.change(effect, number)
@@ -372,6 +370,8 @@ class Model:
 
     def arrive(self, x: Letter) -> list[Answer]:
         self.letters.append(x)
+        if (x.queue, x.size) in self.copies_under_way:
+            self.copies_under_way.remove((x.queue, x.size))
         return self.free(x)
 
     # -- transactions -----------------------------------------------------------------------
