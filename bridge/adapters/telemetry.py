@@ -44,12 +44,14 @@ class Telemetry:
         self._bytes = counter("bytes_received", "Bytes read from senders.")
         self._forwards = counter("forwards", "Messages for other hosts, by how it ended.", "result")
         self._refusals = counter("refusals", "Connections and messages turned away.", "reason")
+        self._rpc_calls = counter("rpc_calls", "Remote calls, by how they ended.", "result")
 
         self.sessions = gauge("sessions", "Sessions that are open.")
         self.streams = gauge("streams", "Streams whose cursor is known.")
         self.pending_messages = gauge("pending_messages", "Messages taken, not yet committed.")
         self.waiting_forwards = gauge("waiting_forwards", "Messages that wait for other hosts.")
         self.waiting_forward_bytes = gauge("waiting_forward_bytes", "And their size.")
+        self.rpc_connections = gauge("rpc_connections", "Connections of remote readers.")
         self.kafka_up = gauge("kafka_up", "1 while Kafka takes transactions.")
 
         self.commit_seconds = histogram("commit_seconds", "Begin to end of a commit.", _SECONDS)
@@ -100,6 +102,10 @@ class Telemetry:
 
     def refusal(self, reason: str, count: int = 1) -> None:
         self._refusals.labels(self._reasons(reason)).inc(count)
+
+    def rpc_call(self, result: str) -> None:
+        """`result`: answered, fault, cancelled, failed."""
+        self._rpc_calls.labels(result).inc()
 
     def exposition(self, accept: str = "") -> tuple[bytes, str]:
         """The body of /metrics and its content type."""

@@ -4,7 +4,9 @@ BridgeError
 ├── ConfigError        bad configuration: what, where, how to mend it
 ├── Unavailable        something outside is down; hold the acks and try again
 │   ├── SinkUnavailable    Kafka did not (or may not have) taken a batch
-│   └── BrokerFailed       the embedded broker cannot start or has stopped
+│   ├── BrokerFailed       the embedded broker cannot start or has stopped
+│   └── RpcUnavailable     an RPC server cannot be reached, hung up, or says nothing
+├── BindRefused        an RPC server does not let us in, or does not serve what we want
 ├── IllegalName        a queue name that does not follow MS-MQMQ 2.1
 └── ProtocolError      a peer broke the protocol; ends its session
     └── WireError      its bytes do not follow the layout
@@ -33,6 +35,14 @@ class SinkUnavailable(Unavailable):
 
 class BrokerFailed(Unavailable):
     """The embedded Kafka cannot be started, or has died."""
+
+
+class RpcUnavailable(Unavailable):
+    """No connection, or no answer in time. A call may have run all the same."""
+
+
+class BindRefused(BridgeError):
+    """An RPC server does not know us, or not the interface; trying again does not help."""
 
 
 class IllegalName(BridgeError):

@@ -163,7 +163,7 @@ BAD_VALUES = {
     "queue": ["''", "a;b", "SERVER\\private$\\x", "7", "private$/x", "q" * 125, "private$*"],
     "topic": ["a/b", "'a b'", "''", "..", "'{body}'", "t" * 250, "5"],
     "transactional": ["yes", "1", "'true'", "maybe"],
-    "mode": ["retain", "forwards", "both"],
+    "mode": ["retained", "forwards", "both"],
     "key": ["body", "'header:'", "json:order", "json:$..x", "header:msmq.labl", "Stream", "1"],
     "order": ["streams", "true", "partition"],
     "timestamp": ["now", "2020-01-01", "arival"],
@@ -364,8 +364,8 @@ MAPPINGS_BY_HAND = {
     "add-what-is-there": "queues:\n- queue: a\n  headers:\n    add:\n§      msmq.label: x\n",
     "prefix-of-events": "queues:\n- queue: a\n  headers:\n§    prefix: ce_\n    cloudevents: true",
     "the-order-queue": "queues:\n§  - queue: private$\\order_queue$\n",
-    "retain": "queues:\n  - queue: a\n§    mode: retain\n",
-    "allow-read": "queues:\n  - queue: a\n§    allow_read: [bob]\n",
+    "a-mode-of-no-queue": "queues:\n  - queue: a\n§    mode: keep\n",
+    "a-reader-without-a-name": "queues:\n  - queue: a\n    allow_read:\n§      - 'DOM\\'\n",
     "a-bad-network": "queues:\n  - queue: a\n    allow:\n      - 10.0.0.0/8\n§      - 10.0.0.1/8\n",
     "a-topic-too-long": (
         "queues:\n  - queue: " + "q" * 124 + "\n§    topic: '{queue}{queue}{queue}'\n"

@@ -1,0 +1,167 @@
+"""NTLM, the accepting side, against a client by hand. MS-NLMP 3.2, traps 17 and 18"""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge.protocol.rpc.ntlm import AuthFailed, HostNames, NtlmAcceptor, ntowf_v2
+from tests.protocol.rpc.ntlm_peer import (
+    ANONYMOUS,
+    ESS,
+    FLAGS,
+    KEY_56,
+    KEY_128,
+    KEY_EXCH,
+    NONCE,
+    NOW,
+    UNICODE,
+    NtlmPeer,
+    acceptor,
+    challenge_parts,
+    negotiate,
+)
+
+
+def run(peer: NtlmPeer, ntlm: NtlmAcceptor | None = None) -> NtlmAcceptor:
+    ntlm = ntlm or acceptor()
+    assert ntlm.step(peer.authenticate(ntlm.step(peer.negotiate, NOW)), NOW) == b""
+    return ntlm
+
+
+def test_the_key_of_the_specification() -> None:  # MS-NLMP 4.2.4.1.1
+    password = bytes.fromhex("a4f49c406510bdcab6824ee7c30fd852")
+    assert ntowf_v2(password, "User", "Domain").hex() == "0c868a403bfd7a93a3001ef22ef02e3f"
+
+
+def test_the_challenge() -> None:  # MS-NLMP 3.2.5.1.1
+    flags, nonce, info = challenge_parts(acceptor().step(negotiate(), NOW))
+    assert nonce == NONCE
+    assert flags & FLAGS == FLAGS
+    assert flags & 0x00820000 == 0x00820000  # target info, of a server
+    found = {}
+    while info != bytes(4):
+        kind, size = struct.unpack_from("<HH", info)
+        found[kind] = info[4 : 4 + size]
+        info = info[4 + size :]
+    assert found[1] == found[2] == "BRIDGE01".encode("utf-16-le")
+    assert found[3] == found[4] == "bridge01.example.com".encode("utf-16-le")
+    ticks = struct.unpack("<Q", found[7])[0]  # 100 ns since 1601
+    assert ticks / 10_000_000 - 11_644_473_600 == NOW.unix
+
+
+def test_only_what_the_client_has_is_agreed_on() -> None:
+    flags, _, _ = challenge_parts(acceptor().step(negotiate(FLAGS & ~KEY_128), NOW))
+    assert not flags & KEY_128
+
+
+@pytest.mark.parametrize(
+    "peer",
+    [
+        NtlmPeer(),
+        NtlmPeer(mic=False),  # impacket has none
+        NtlmPeer(mic=False, blob_end=b""),  # and leaves out the last four zeros
+        NtlmPeer(flags=FLAGS & ~KEY_EXCH),
+        NtlmPeer(flags=FLAGS & ~KEY_128),
+        NtlmPeer(flags=FLAGS & ~(KEY_128 | KEY_56)),
+        NtlmPeer(user="Ann", domain=""),
+    ],
+)
+def test_who_is_let_in(peer: NtlmPeer) -> None:
+    ntlm = run(peer)
+    assert ntlm.user == (f"{peer.domain}\\{peer.user}" if peer.domain else peer.user)
+    assert ntlm.seal is not None
+    session = peer.session()
+    sealed, signature = session.seal(b"h", b"body", b"t")
+    assert ntlm.seal.unprotect(b"h", sealed, b"t", signature, encrypt=True) == b"body"
+
+
+@pytest.mark.parametrize(
+    "peer",
+    [
+        NtlmPeer(nt_hash=bytes(16)),
+        NtlmPeer(user="bob"),
+        NtlmPeer(user="bob", nt_hash=bytes(16)),  # the key that stands for nobody
+        NtlmPeer(user=""),
+        NtlmPeer(auth_flags=FLAGS | ANONYMOUS),
+        NtlmPeer(user="DOM\\ann"),
+        NtlmPeer(domain="A\\B"),
+        NtlmPeer(flags=FLAGS & ~KEY_128, auth_flags=FLAGS),  # never offered
+        NtlmPeer(auth_flags=FLAGS & ~ESS),
+    ],
+)
+def test_who_is_refused(peer: NtlmPeer) -> None:
+    ntlm = acceptor()
+    message = peer.authenticate(ntlm.step(peer.negotiate, NOW))
+    with pytest.raises(AuthFailed) as caught:
+        ntlm.step(message, NOW)
+    assert caught.value.reason == "rpc-auth-failed"
+    assert ntlm.seal is None
+    assert ntlm.user == ""
+
+
+@pytest.mark.parametrize("flags", [FLAGS & ~ESS, FLAGS & ~UNICODE, FLAGS & ~0x200, 0])
+def test_ntlm_v1_clients_hear_it_at_once(flags: int) -> None:
+    with pytest.raises(AuthFailed):
+        acceptor().step(negotiate(flags), NOW)
+
+
+@pytest.mark.parametrize("size", [0, 16, 24])
+def test_an_ntlm_v1_response(size: int) -> None:
+    ntlm, peer = acceptor(), NtlmPeer(mic=False)
+    ntlm.step(peer.negotiate, NOW)
+    with pytest.raises(AuthFailed):
+        ntlm.step(peer.message(bytes(size), bytes(16), FLAGS), NOW)
+
+
+@pytest.mark.parametrize("at", [12, 72, 80, -1])
+def test_a_mic_over_all_three_messages(at: int) -> None:  # MS-NLMP 3.2.5.1.2
+    ntlm, peer = acceptor(), NtlmPeer()
+    message = bytearray(peer.authenticate(ntlm.step(peer.negotiate, NOW)))
+    message[at] ^= 1
+    with pytest.raises(AuthFailed):
+        ntlm.step(bytes(message), NOW)
+
+
+def test_a_negotiate_that_was_changed_on_its_way() -> None:
+    ntlm, peer = acceptor(), NtlmPeer()
+    challenge = ntlm.step(negotiate(FLAGS & ~0x10), NOW)
+    with pytest.raises(AuthFailed, match="MIC"):
+        ntlm.step(peer.authenticate(challenge), NOW)
+
+
+def test_no_session_key() -> None:
+    ntlm, peer = acceptor(), NtlmPeer(mic=False)
+    message = bytearray(peer.authenticate(ntlm.step(peer.negotiate, NOW)))
+    struct.pack_into("<HH", message, 52, 15, 15)
+    with pytest.raises(AuthFailed, match="session key"):
+        ntlm.step(bytes(message), NOW)
+
+
+def test_a_sharp_s_stays_one_letter() -> None:  # as Windows has it
+    assert ntowf_v2(bytes(16), "straße", "") == ntowf_v2(bytes(16), "STRAßE", "")
+    assert ntowf_v2(bytes(16), "straße", "") != ntowf_v2(bytes(16), "STRASSE", "")
+
+
+def test_a_token_too_many() -> None:
+    ntlm = run(NtlmPeer())
+    with pytest.raises(AuthFailed):
+        ntlm.step(negotiate(), NOW)
+
+
+def test_names_of_a_host() -> None:
+    assert HostNames.of("Bridge01.example.COM") == HostNames("BRIDGE01", "bridge01.example.com")
+    assert HostNames.of("a-very-long-host-name").netbios == "A-VERY-LONG-HOS"
+
+
+@given(st.binary(max_size=200), st.booleans())
+def test_any_token(token: bytes, later: bool) -> None:
+    ntlm = acceptor()
+    if later:
+        ntlm.step(negotiate(), NOW)
+        token = b"NTLMSSP\0\3\0\0\0" + token
+    with pytest.raises(AuthFailed):
+        ntlm.step(token, NOW)
