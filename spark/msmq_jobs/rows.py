@@ -7,43 +7,37 @@ from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Any, Final
 
-import msgspec
-
+from bridge.core.message_columns import COLUMNS, Kind, data_in_row, row_of
 from bridge.core.message_data import MessageData, read_data
 from bridge.model.errors import ConfigError
-from msmq_jobs.schemas import EXACT, MESSAGE, U64
 
 Values = tuple[Any, ...]
 
-_COLUMNS: Final = tuple(MESSAGE.fieldNames())
-_DECIMALS: Final = frozenset(f.name for f in MESSAGE.fields if f.dataType == U64)
+_DECIMALS: Final = tuple(column.name for column in COLUMNS if column.kind is Kind.U64)
 _SHOWN: Final = 80
-_SURROGATE: Final = b"\\ud"  # how JSON writes half a pair, and whole ones too
 
 
-def row_of(data: MessageData, origin: str, exact: bytes | None = None) -> Values:
-    """`exact` is the message's JSON, if its texts cannot be columns."""
-    values: dict[str, Any] = {
-        field.encode_name: getattr(data, field.name) for field in msgspec.structs.fields(data)
-    }
+def values_of(data: MessageData, origin: str) -> Values:
+    """A row of READ."""
+    row = row_of(data)
     for name in _DECIMALS:
-        if values[name] is not None:
-            values[name] = Decimal(values[name])
-    if exact is not None:
-        values = {name: _readable(value) for name, value in values.items()}
-    return (*(values[name] for name in _COLUMNS), origin, None, exact)
+        if row[name] is not None:
+            row[name] = Decimal(row[name])
+    return (*(row[column.name] for column in COLUMNS), origin, None)
 
 
-def fault_row(why: str, origin: str) -> Values:
+def fault_values(why: str, origin: str) -> Values:
     """In place of a message that cannot be read."""
-    return (*(None for _ in _COLUMNS), origin, " ".join(why.split())[:400], None)
+    return (*(None for _ in COLUMNS), origin, " ".join(why.split())[:400])
 
 
 def data_of_row(row: Mapping[str, Any]) -> MessageData:
     """Raises ConfigError: what is wrong, and where."""
-    if row[EXACT] is not None:
-        return read_data(json.loads(bytes(row[EXACT])))
-    return read_data({name: _plain(row[name]) for name in _COLUMNS if row[name] is not None})
+    names = (column.name for column in COLUMNS)
+    try:
+        return data_in_row({name: _plain(row[name]) for name in names if row[name] is not None})
+    except ValueError as error:  # an exact text that is none
+        raise ConfigError(str(error), where="headers") from error
 
 
 def rows_of_lines(lines: Iterable[bytes], origin: str) -> Iterator[Values]:
@@ -58,31 +52,11 @@ def _row_of_line(line: bytes, origin: str) -> Values:
         values = json.loads(line)
         if not isinstance(values, dict):
             raise ConfigError("is no JSON object")
-        data = read_data(values)
+        return values_of(read_data(values), origin)
     except ConfigError as error:
-        return fault_row(f"{_shown(line)}: {error}", origin)
-    except (ValueError, RecursionError) as error:  # half a line, not UTF-8, or not JSON at all
-        return fault_row(f"{_shown(line)}: is no JSON ({error})", origin)
-    is_exact = _SURROGATE in line.lower() and not _is_text(data)
-    return row_of(data, origin, line if is_exact else None)
-
-
-def _is_text(data: MessageData) -> bool:
-    """Whether all its texts can be UTF-8, which is what a column has."""
-    try:
-        msgspec.json.encode(data)
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _readable(value: Any) -> Any:
-    match value:
-        case str():
-            return value.encode("utf-8", "replace").decode()
-        case dict():
-            return {_readable(key): _readable(item) for key, item in value.items()}
-    return value
+        return fault_values(f"{_shown(line)}: {error}", origin)
+    except (ValueError, ArithmeticError, RecursionError) as error:  # half a line, or no JSON at all
+        return fault_values(f"{_shown(line)}: is no JSON ({error})", origin)
 
 
 def _plain(value: Any) -> Any:
@@ -91,6 +65,8 @@ def _plain(value: Any) -> Any:
             return int(value)
         case bytearray():
             return bytes(value)
+        case dict():
+            return dict(value)
     return value
 
 

@@ -1,6 +1,6 @@
 """One shape for a message, from whatever source it was read. Design 3.6
 
-The columns are the names of `bridge.core.message_data`. Numbers of 64 bits without a sign are
+The columns are those of `bridge.core.message_columns`. Numbers of 64 bits without a sign are
 decimals, which Spark's longs cannot hold; times are text in ISO 8601, as in every export. What
 Spark adds to a message says where it was read.
 """
@@ -12,6 +12,7 @@ from typing import Final
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
+    DataType,
     DecimalType,
     IntegerType,
     LongType,
@@ -21,45 +22,30 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from bridge.core.message_columns import COLUMNS, Kind
+
 U64: Final = DecimalType(20, 0)
 
-MESSAGE: Final = StructType(
-    [
-        StructField("message_id", StringType()),
-        StructField("queue", StringType()),
-        StructField("source", StringType()),
-        StructField("label", StringType()),
-        StructField("body", BinaryType()),
-        StructField("body_type", LongType()),
-        StructField("class", IntegerType()),
-        StructField("priority", IntegerType()),
-        StructField("delivery", IntegerType()),
-        StructField("sent_time", StringType()),
-        StructField("arrived_time", StringType()),
-        StructField("correlation_id", BinaryType()),
-        StructField("response_queue", StringType()),
-        StructField("admin_queue", StringType()),
-        StructField("extension", BinaryType()),
-        StructField("app_specific", LongType()),
-        StructField("lookup_id", U64),
-        StructField("tx_sequence_id", U64),
-        StructField("tx_sequence_number", LongType()),
-        StructField("transport", StringType()),
-        StructField("headers", MapType(StringType(), StringType())),
-    ]
-)
+_TYPES: Final[dict[Kind, DataType]] = {
+    Kind.TEXT: StringType(),
+    Kind.BYTES: BinaryType(),
+    Kind.U16: IntegerType(),
+    Kind.U32: LongType(),
+    Kind.U64: U64,
+    Kind.TEXTS: MapType(StringType(), StringType()),
+}
+# Every column may be null: a row in place of what cannot be read has none of them.
+MESSAGE: Final = StructType([StructField(c.name, _TYPES[c.kind]) for c in COLUMNS])
 
 # What every source adds.
 ORIGIN: Final = "origin"  # the source as the user named it
 FAULT: Final = "fault"  # why this is no message; null: it is one
-EXACT: Final = "exact"  # its JSON, where a text has half a surrogate pair: no column can hold that
 
 READ: Final = StructType(
     [
         *MESSAGE.fields,
         StructField(ORIGIN, StringType()),
         StructField(FAULT, StringType()),
-        StructField(EXACT, BinaryType()),
     ]
 )
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import re
 from typing import Any
 
 import pytest

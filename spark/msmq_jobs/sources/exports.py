@@ -18,7 +18,7 @@ from pyspark.sql.types import DataType, TimestampNTZType, TimestampType
 
 from bridge.model.errors import BridgeError, ConfigError
 from msmq_jobs.rows import Values, rows_of_lines
-from msmq_jobs.schemas import EXACT, FAULT, MESSAGE, ORIGIN, READ
+from msmq_jobs.schemas import FAULT, MESSAGE, ORIGIN, READ
 from msmq_jobs.sources.locator import SUFFIXES, Export
 
 _NEEDED = ("message_id", "queue")
@@ -73,7 +73,6 @@ def _parquet(spark: SparkSession, export: Export, origin: str) -> DataFrame:
         *columns,
         F.lit(origin).alias(ORIGIN),
         F.lit(None).cast("string").alias(FAULT),
-        F.lit(None).cast("binary").alias(EXACT),
     )
 
 
