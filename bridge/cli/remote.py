@@ -9,18 +9,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from msgspec import Struct
 
-from bridge.adapters.net.rpc_auth import Credentials, Package
-from bridge.adapters.reader.place import Place
-from bridge.adapters.reader.queues import RemoteQueues
-from bridge.adapters.reader.sync_reader import RemoteReader
 from bridge.config import Address
 from bridge.model.errors import ConfigError
 from bridge.protocol.rpc.calls import AuthLevel
+
+if TYPE_CHECKING:  # a quarter second, which only those need to wait that have a --host
+    from bridge.adapters.net.rpc_auth import Credentials, Package
+    from bridge.adapters.reader.place import Place
+    from bridge.adapters.reader.queues import RemoteQueues
 
 PASSWORD: Final = "MSMQ_BRIDGE_PASSWORD"  # noqa: S105 (the name of a variable)
 _LONGEST: Final = 1024
@@ -106,12 +107,17 @@ def remote_of(
 
 @contextmanager
 def open_remote(remote: Remote) -> Iterator[RemoteQueues]:
+    from bridge.adapters.reader.queues import RemoteQueues
+    from bridge.adapters.reader.sync_reader import RemoteReader
+
     place = place_of(remote)
     with RemoteReader(place) as reader:
         yield RemoteQueues(reader, place.host)
 
 
 def place_of(remote: Remote) -> Place:
+    from bridge.adapters.reader.place import Place
+
     host, port = _address(remote.host)
     return Place(host=host, port=port, credentials=_credentials(remote, host))
 
@@ -135,6 +141,8 @@ def _credentials(remote: Remote, host: str) -> Credentials | None:
     if not remote.user:
         mend = r"give DOMAIN\name, or --level none if the host lets anybody read"
         raise ConfigError("nobody to log on as", where="--user", mend=mend)
+    from bridge.adapters.net.rpc_auth import Credentials
+
     package: Package = (remote.auth or Auth.NTLM).value
     return Credentials(remote.user, _password(remote, host), package, level)
 

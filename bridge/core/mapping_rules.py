@@ -95,7 +95,7 @@ class QueueSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     allow: tuple[Allowed, ...] | None = None
     """Who may send: GUIDs, SIDs, addresses or networks; absent = everybody."""
     allow_read: tuple[ReaderName, ...] | None = None
-    """Who may read remotely: NAME, DOMAIN\\NAME, or * for every user of `rpc.users`; case does not
+    """Who may read remotely: NAME, DOMAIN\\NAME, or * for every user; case does not
     count. Absent = nobody, or everybody if `rpc.users` is not set. In `defaults` also for the
     dead-letter queues and the journal of the machine."""
 

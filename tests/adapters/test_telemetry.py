@@ -32,6 +32,8 @@ def test_everything_that_is_counted() -> None:
     telemetry.transaction("committed", messages=4, seconds=0.02)
     telemetry.bytes_received(1000)
     telemetry.refusal("malformed")
+    telemetry.rpc_call("answered")
+    telemetry.rpc_connections.set(3)
     telemetry.forward("taken")
     telemetry.waiting_forwards.set(4)
     telemetry.waiting_forward_bytes.set(5000)
@@ -51,6 +53,8 @@ def test_everything_that_is_counted() -> None:
         ("msmq_bridge_transactions_total", "committed"): 1,
         ("msmq_bridge_bytes_received_total",): 1000,
         ("msmq_bridge_refusals_total", "malformed"): 1,
+        ("msmq_bridge_rpc_calls_total", "answered"): 1,
+        ("msmq_bridge_rpc_connections",): 3,
         ("msmq_bridge_forwards_total", "taken"): 1,
         ("msmq_bridge_waiting_forwards",): 4,
         ("msmq_bridge_waiting_forward_bytes",): 5000,

@@ -12,7 +12,7 @@ from tests.docs.blocks import blocks_of
 from tests.docs.runner import ROOT, checkout, run_page
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "examples").glob("*/README.md"))]
-PORTS = (1801, 8080, 9180, 8081)  # of `make run`, and of the sender in examples/srmp
+PORTS = (1801, 8080, 9180, 8081, 2103)  # of `make run`, and of the examples
 
 
 @pytest.fixture

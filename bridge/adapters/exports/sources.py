@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import closing
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from bridge.adapters.net.queue_client import QueueClient, QueueRefused
 from bridge.adapters.queue_desk import queue_name
 from bridge.adapters.reader.rows import data_of_read
-from bridge.adapters.reader.sync_reader import RemoteReader
 from bridge.core.message_data import MessageData, read_data
 from bridge.model.guid import Guid
 from bridge.protocol.rpc.reader.steps import Batch
+
+if TYPE_CHECKING:
+    from bridge.adapters.reader.sync_reader import RemoteReader
 
 Key = tuple[Guid, int]
 PAGE: Final = 100

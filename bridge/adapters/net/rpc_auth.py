@@ -10,12 +10,11 @@ from typing import Final, Literal
 
 import msgspec
 import spnego
-from spnego.exceptions import SpnegoError
 from spnego.iov import BufferType
 
 from bridge.model.errors import BindRefused
 from bridge.protocol.rpc.calls import AuthLevel
-from bridge.protocol.rpc.seal import BadSeal
+from bridge.protocol.rpc.seal import BadSeal, Piece
 from bridge.protocol.rpc.security import AuthType
 
 Package = Literal["ntlm", "negotiate", "kerberos"]
@@ -59,7 +58,7 @@ class SpnegoAuthenticator:
                 protocol=credentials.package,
                 context_req=_WANTED,
             )
-        except (SpnegoError, ImportError) as error:
+        except Exception as error:  # no library, no ticket, …: each has errors of its own
             raise BindRefused(f"{credentials.package} is not available here ({error})") from error
 
     @property
@@ -71,9 +70,11 @@ class SpnegoAuthenticator:
         return SpnegoSeal(self._context)
 
     def step(self, token: bytes | None) -> bytes:
+        if token == b"":  # to pyspnego it would be the beginning
+            raise BindRefused("authentication failed (an empty token)")
         try:
             return self._context.step(token) or b""
-        except (SpnegoError, ValueError) as error:  # ValueError: what the server sent is no token
+        except Exception as error:  # pyspnego lets struct.error, KeyError, … out on bad tokens
             raise BindRefused(f"authentication failed ({error})") from error
 
 
@@ -82,17 +83,22 @@ class SpnegoSeal:
 
     def __init__(self, context: spnego.ContextProxy) -> None:
         self._context = context
-        self.size = context.query_message_sizes().header
+        self._header = context.query_message_sizes().header
+        # Kerberos (RFC 4121, DCE style): a MIC has no confounder, no second header, no filler.
+        self._mic = self._header - (48 if context.negotiated_protocol == "kerberos" else 0)
+
+    def size(self, *, encrypt: bool) -> int:
+        return self._header if encrypt else self._mic
 
     def protect(
-        self, head: bytes, body: bytes, tail: bytes, *, encrypt: bool
-    ) -> tuple[bytes, bytes]:
+        self, head: bytes, body: Piece, tail: bytes, *, encrypt: bool
+    ) -> tuple[Piece, bytes]:
         if not encrypt:
             return body, self._context.sign(b"".join((head, body, tail)))
         _, sealed, _, signature = self._context.wrap_iov(
             [
                 (BufferType.sign_only, head),
-                (BufferType.data, body),
+                (BufferType.data, bytes(body)),
                 (BufferType.sign_only, tail),
                 BufferType.header,
             ]
@@ -100,21 +106,21 @@ class SpnegoSeal:
         return sealed.data or b"", signature.data or b""
 
     def unprotect(
-        self, head: bytes, body: bytes, tail: bytes, signature: bytes, *, encrypt: bool
+        self, head: bytes, body: Piece, tail: bytes, signature: bytes, *, encrypt: bool
     ) -> bytes:
         try:
             if not encrypt:
                 self._context.verify(b"".join((head, body, tail)), signature)
-                return body
+                return bytes(body)
             plain = self._context.unwrap_iov(
                 [
                     (BufferType.sign_only, head),
-                    (BufferType.data, body),
+                    (BufferType.data, bytes(body)),
                     (BufferType.sign_only, tail),
                     (BufferType.header, signature),
                 ]
             ).buffers[1]
-        except (SpnegoError, ValueError) as error:
+        except Exception as error:  # as in `step`
             raise BadSeal(str(error)) from error
         return plain.data or b""
 

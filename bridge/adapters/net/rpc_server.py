@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Final
 
+from bridge.adapters.kerberos import Kerberos
 from bridge.adapters.net.connection import now
 from bridge.adapters.net.files import most_connections
 from bridge.adapters.net.listening import listen
@@ -24,7 +25,7 @@ from bridge.protocol.rpc.calls import Interface
 from bridge.protocol.rpc.dialogue import Limits, Runtime
 from bridge.protocol.rpc.fragments import Stub
 from bridge.protocol.rpc.groups import AssociationGroups
-from bridge.protocol.rpc.negotiate import NegotiateAcceptor
+from bridge.protocol.rpc.negotiate import NegotiateAcceptor, NegotiateChooser
 from bridge.protocol.rpc.ntlm import Acceptor, Accounts, HostNames, NtlmAcceptor
 from bridge.protocol.rpc.security import AuthType
 from bridge.wire.rpc.bind import Syntax
@@ -36,19 +37,20 @@ MOST: Final = 10_000  # connections
 
 
 class RpcProcess:
-    """What all RPC ports share. Without `accounts` nobody can authenticate."""
+    """What all RPC ports share. Without `accounts` and `kerberos` nobody can authenticate."""
 
     def __init__(
         self,
         telemetry: Telemetry,
         accounts: Accounts | None = None,
         *,
+        kerberos: Kerberos | None = None,
         host: str = "localhost",
         limits: Limits | None = None,
     ) -> None:
         self.telemetry = telemetry
         self.limits = limits or Limits()
-        self._accounts, self._names = accounts, HostNames.of(host)
+        self._accounts, self._kerberos, self._names = accounts, kerberos, HostNames.of(host)
         self.groups = AssociationGroups(self._random_group)
         self.numbers = count(1)  # of connections
         self.interfaces: list[Interface] = []
@@ -64,12 +66,25 @@ class RpcProcess:
         self.interfaces += [one for one in interfaces if one not in self.interfaces]
 
     def acceptor(self, auth_type: int) -> Acceptor | None:
+        if auth_type == AuthType.NTLM:
+            return self._ntlm()
+        if auth_type == AuthType.NEGOTIATE:
+            return self._negotiate()
+        if auth_type == AuthType.KERBEROS and self._kerberos is not None:
+            return self._kerberos.acceptor(spnego=False)
+        return None
+
+    def _ntlm(self) -> NtlmAcceptor | None:
         if self._accounts is None:
             return None
-        ntlm = NtlmAcceptor(self._accounts, self._names, secrets.token_bytes(8))
-        if auth_type == AuthType.NTLM:
-            return ntlm
-        return NegotiateAcceptor(ntlm) if auth_type == AuthType.NEGOTIATE else None
+        return NtlmAcceptor(self._accounts, self._names, secrets.token_bytes(8))
+
+    def _negotiate(self) -> Acceptor | None:
+        ntlm = self._ntlm()
+        wrapped = None if ntlm is None else NegotiateAcceptor(ntlm)
+        if self._kerberos is None:
+            return wrapped
+        return NegotiateChooser(self._kerberos.acceptor(spnego=True), wrapped)
 
     def _random_group(self) -> int:
         while (group := secrets.randbits(32)) in self._leaving:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Final
 
 from bridge.adapters.own_hosts import OwnHosts
-from bridge.adapters.retained.service import RetainedService, traits_of
+from bridge.adapters.remote_read.reads import Owner
+from bridge.adapters.retained.service import traits_of
 from bridge.core.catalogue import Catalogue
 from bridge.core.remote_read.access import ReadAccess
 from bridge.core.remote_read.naming import Home, queue_of
@@ -27,7 +28,7 @@ class Opening:
 
     def __init__(
         self,
-        service: RetainedService,
+        service: Owner,
         catalogue: Callable[[], Catalogue],
         hosts: OwnHosts,
         local: Guid,

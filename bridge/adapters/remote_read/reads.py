@@ -7,22 +7,46 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import msgspec
 
-from bridge.adapters.retained.service import RetainedService, now
+from bridge.adapters.retained.service import Answer, now
+from bridge.core.ports import Record
 from bridge.core.remote_read.actions import Wanted
 from bridge.core.remote_read.codes import SERVICE_NOT_AVAILABLE, Failed
 from bridge.core.retained.effects import Command, Ended
 from bridge.core.retained.errors import Refused, Status
 from bridge.core.retained.keeping import message_in
 from bridge.core.retained.locks import TransactionId
-from bridge.core.retained.rows import Row
+from bridge.core.retained.retained_queues import RetainedQueues
+from bridge.core.retained.rows import RecordAt, Row
 from bridge.model.errors import SinkUnavailable
 from bridge.model.message import Message
 
 _log = logging.getLogger(__name__)
+
+
+class Records(Protocol):
+    """Where messages are."""
+
+    async def read(self, places: Iterable[RecordAt]) -> dict[RecordAt, Record]:
+        """SinkUnavailable if they cannot be had now."""
+
+
+class Owner(Protocol):
+    """Who has the queues, and carries out what they ask for: a `RetainedService`."""
+
+    @property
+    def queues(self) -> RetainedQueues: ...
+
+    @property
+    def reader(self) -> Records: ...
+
+    def expect(self, handle: int, tag: int) -> asyncio.Future[Answer]: ...
+
+    def carry_out(self, commands: Sequence[Command]) -> list[asyncio.Future[None]]: ...
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -35,7 +59,7 @@ class Given(msgspec.Struct, frozen=True):
 class Reads:
     """All calls raise Refused or Failed, and have then done nothing."""
 
-    def __init__(self, service: RetainedService) -> None:
+    def __init__(self, service: Owner) -> None:
         self._service = service
 
     async def start(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from bridge.adapters.accounts import UserFile
+from bridge.adapters.kerberos import Kerberos
 from bridge.adapters.net.rpc_server import RpcProcess, RpcServer
 from bridge.adapters.own_hosts import OwnHosts
 from bridge.adapters.remote_read.doors import Doors
@@ -16,9 +17,8 @@ from bridge.adapters.remote_read.management import Management
 from bridge.adapters.remote_read.opening import Opening
 from bridge.adapters.remote_read.qm2qm import Qm2Qm
 from bridge.adapters.remote_read.qmcomm import QmComm
-from bridge.adapters.remote_read.reads import Reads
+from bridge.adapters.remote_read.reads import Owner, Reads
 from bridge.adapters.remote_read.remote_read import RemoteRead
-from bridge.adapters.retained.service import RetainedService
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import Config, DefaultPort
 from bridge.core.catalogue import Catalogue
@@ -44,7 +44,7 @@ class RpcService:
         config: Config,
         names: Sequence[str],
         local: Guid,
-        retained: RetainedService,
+        retained: Owner,
         catalogue: Callable[[], Catalogue],
         mappings: Callable[[], Mappings],
         telemetry: Telemetry,
@@ -52,7 +52,8 @@ class RpcService:
         self._listen, rpc = config.listen, config.rpc
         self._ports: dict[str, int] = {}
         users = None if rpc.users is None else UserFile(rpc.users)
-        access = ReadAccess(AuthLevel[rpc.minimum_level.upper()], has_users=users is not None)
+        kerberos = None if rpc.keytab is None else Kerberos(rpc.keytab)
+        access = ReadAccess(AuthLevel[rpc.minimum_level.upper()], has_users=bool(users or kerberos))
         opening = Opening(
             retained,
             catalogue,
@@ -66,7 +67,7 @@ class RpcService:
         self._remote_read = RemoteRead(opening, reads, lambda: self._port(RPC), secrets.token_bytes)
         self._qmcomm = QmComm(doors, reads, access, self._both_ports, secrets.token_bytes)
         self._qm2qm = Qm2Qm(doors, reads, access, self._both_ports, secrets.token_bytes)
-        self._process = RpcProcess(telemetry, users, host=names[0])
+        self._process = RpcProcess(telemetry, users, kerberos=kerberos, host=names[0])
         self._servers = self._make_servers(f"host/{names[0]}")
 
     def _make_servers(self, principal: str) -> dict[str, RpcServer]:

@@ -29,11 +29,11 @@ from bridge.protocol.rpc.dialogue import (
     Transmit,
     Withdraw,
 )
-from bridge.protocol.rpc.fragments import LARGEST, SMALLEST, Piece, Target, cut
+from bridge.protocol.rpc.fragments import LARGEST, SMALLEST, Target, cut
 from bridge.protocol.rpc.ntlm import AuthFailed
 from bridge.protocol.rpc.presentation import Presentation
 from bridge.protocol.rpc.requests import ACCESS_DENIED, CANCELLED, Complete, NotTaken, Requests
-from bridge.protocol.rpc.seal import BadSeal
+from bridge.protocol.rpc.seal import BadSeal, Piece
 from bridge.protocol.rpc.security import Denied, SecurityContext, SecurityTable, UnknownAuthType
 from bridge.protocol.timers import Timers
 from bridge.wire.rpc.bind import Bind, BindAck, BindNak, NakReason

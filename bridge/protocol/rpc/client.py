@@ -19,13 +19,12 @@ from bridge.protocol.rpc.fragments import (
     LARGEST,
     SMALLEST,
     Assembly,
-    Piece,
     Protection,
     Stub,
     Target,
     cut,
 )
-from bridge.protocol.rpc.seal import BadSeal, Seal
+from bridge.protocol.rpc.seal import BadSeal, Piece, Seal
 from bridge.protocol.rpc.security import AuthType
 from bridge.wire.rpc.bind import (
     NDR,

@@ -9,9 +9,10 @@ import msgspec
 from bridge.protocol.commands import Close
 from bridge.protocol.events import BytesReceived, PeerClosed, Tick
 from bridge.protocol.rpc.calls import Call
-from bridge.protocol.rpc.fragments import Piece, Stub
+from bridge.protocol.rpc.fragments import Stub
 from bridge.protocol.rpc.groups import AssociationGroups
 from bridge.protocol.rpc.ntlm import Acceptor
+from bridge.protocol.rpc.seal import Piece
 from bridge.wire.rpc.bind import Syntax
 
 

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from bridge.protocol.rpc.calls import AuthLevel
-from bridge.protocol.rpc.seal import BadSeal, Seal
+from bridge.protocol.rpc.seal import BadSeal, Piece, Seal
 from bridge.wire.rpc.pdu import (
     CALL_HEADER,
     TRAILER,
@@ -26,7 +26,6 @@ SMALLEST: Final = 1_432  # that everybody takes. C706 12.6.3.4
 _ALIGNMENT: Final = 16  # of a protected stub, RR-8
 _FIRST, _LAST, _WHOLE = int(Flags.FIRST), int(Flags.LAST), int(Flags.FIRST | Flags.LAST)
 
-Piece = bytes | memoryview
 Stub = bytes | Sequence[bytes]
 
 
@@ -41,6 +40,10 @@ class Protection(msgspec.Struct, frozen=True):
     @property
     def encrypts(self) -> bool:
         return self.level == AuthLevel.PRIVACY
+
+    @property
+    def signature_size(self) -> int:
+        return self.seal.size(encrypt=self.encrypts)
 
     def open(self, fragment: Fragment, start: int) -> bytes:
         """The plain bytes from `start` to the padding; raises BadSeal."""
@@ -72,7 +75,7 @@ def cut(target: Target, stub: Stub, limit: int, protection: Protection | None) -
     total = sum(len(buffer) for buffer in buffers)
     if protection is None:
         return _plain(target, buffers, total, (limit - CALL_HEADER) & ~7)
-    room = limit - CALL_HEADER - TRAILER.size - protection.seal.size
+    room = limit - CALL_HEADER - TRAILER.size - protection.signature_size
     return _protected(target, buffers, total, room & ~(_ALIGNMENT - 1), protection)
 
 
@@ -91,16 +94,16 @@ def _protected(
     target: Target, buffers: Sequence[bytes], total: int, room: int, protection: Protection
 ) -> list[Piece]:
     written: list[Piece] = []
-    seal = protection.seal
+    seal, signature_size = protection.seal, protection.signature_size
     left, flags = total, _FIRST
     for pieces, size in _pieces(buffers, total, room):
         flags |= _LAST if size == left else 0
         pad = -size & (_ALIGNMENT - 1)
         trailer = TRAILER.pack(protection.type, protection.level, pad, 0, protection.context)
-        head = _head(target, flags, size + pad + TRAILER.size, left, seal.size)
-        body = b"".join((*pieces, bytes(pad)))
-        body, signature = seal.protect(head, body, trailer, encrypt=protection.encrypts)
-        written += (head, body, trailer, signature)
+        head = _head(target, flags, size + pad + TRAILER.size, left, signature_size)
+        body = pieces[0] if len(pieces) == 1 and not pad else b"".join((*pieces, bytes(pad)))
+        sealed, signature = seal.protect(head, body, trailer, encrypt=protection.encrypts)
+        written += (head, sealed, trailer, signature)
         left, flags = left - size, 0
     return written
 

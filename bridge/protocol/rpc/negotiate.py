@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from bridge.model.errors import WireError
 from bridge.protocol.events import Instant
-from bridge.protocol.rpc.ntlm import AuthFailed, NtlmAcceptor
-from bridge.protocol.rpc.seal import BadSeal, NtlmSeal
-from bridge.wire.rpc.spnego import NTLM_OID, NegState, NegTokenResp, unpack_init
+from bridge.protocol.rpc.ntlm import Acceptor, AuthFailed, NtlmAcceptor
+from bridge.protocol.rpc.seal import BadSeal, NtlmSeal, Seal
+from bridge.wire.rpc.spnego import (
+    KERBEROS_OID,
+    MS_KERBEROS_OID,
+    NTLM_OID,
+    NegState,
+    NegTokenResp,
+    unpack_init,
+)
 
 
 class NegotiateAcceptor:
@@ -67,3 +74,35 @@ class NegotiateAcceptor:
         ours = seal.sign(self._mech_types)
         seal.rekey()
         return ours
+
+
+class NegotiateChooser:
+    """Kerberos, if the client would rather and we can; else what is left."""
+
+    def __init__(self, kerberos: Acceptor, otherwise: Acceptor | None) -> None:
+        self._kerberos, self._otherwise = kerberos, otherwise
+        self._chosen: Acceptor | None = None
+
+    @property
+    def user(self) -> str:
+        return "" if self._chosen is None else self._chosen.user
+
+    @property
+    def seal(self) -> Seal | None:
+        return None if self._chosen is None else self._chosen.seal
+
+    def step(self, token: bytes, now: Instant) -> bytes:
+        if self._chosen is None:
+            self._chosen = self._choose(token)
+        return self._chosen.step(token, now)
+
+    def _choose(self, token: bytes) -> Acceptor:
+        try:
+            mechanisms = unpack_init(token).mechanisms
+        except WireError as error:
+            raise AuthFailed(error.detail) from error
+        if mechanisms[:1] in ((KERBEROS_OID,), (MS_KERBEROS_OID,)):
+            return self._kerberos
+        if self._otherwise is None:
+            raise AuthFailed("no mechanism in common: only Kerberos is served")
+        return self._otherwise

@@ -20,6 +20,8 @@ from bridge.wire.rpc.ntlm import NtlmFlags
 SIGNATURE_SIZE: Final = 16
 _VERSION: Final = b"\1\0\0\0"
 
+Piece = bytes | memoryview
+
 
 class BadSeal(ProtocolError):
     """A PDU that was not made, or not now, by who shares the key."""
@@ -32,18 +34,17 @@ class Seal(Protocol):
     """One security context's keys. `head` and `tail` are signed only, `body` sealed if asked."""
 
     def protect(
-        self, head: bytes, body: bytes, tail: bytes, *, encrypt: bool
-    ) -> tuple[bytes, bytes]:
+        self, head: bytes, body: Piece, tail: bytes, *, encrypt: bool
+    ) -> tuple[Piece, bytes]:
         """The body as it goes out, and the signature."""
 
     def unprotect(
-        self, head: bytes, body: bytes, tail: bytes, signature: bytes, *, encrypt: bool
+        self, head: bytes, body: Piece, tail: bytes, signature: bytes, *, encrypt: bool
     ) -> bytes:
         """The plain body; raises BadSeal."""
 
-    @property
-    def size(self) -> int:
-        """Of a signature."""
+    def size(self, *, encrypt: bool) -> int:
+        """Of a signature: it must be known before there is one."""
 
 
 def rc4(key: bytes, data: bytes) -> bytes:
@@ -73,11 +74,11 @@ class _Direction:
     def rekey(self) -> None:
         self.stream = Rc4(self._seal_key)
 
-    def signature(self, message: bytes) -> bytes:
+    def signature(self, *message: Piece) -> bytes:
         """MS-NLMP 3.4.4.2; counts."""
         number = self._sequence.to_bytes(4, "little")
         self._sequence = (self._sequence + 1) & 0xFFFFFFFF
-        checksum = hmac.digest(self._sign_key, number + message, "md5")[:8]
+        checksum = hmac.digest(self._sign_key, b"".join((number, *message)), "md5")[:8]
         if self._seals_checksum:
             checksum = self.stream.update(checksum)
         return _VERSION + checksum + number
@@ -91,21 +92,20 @@ class NtlmSeal:
         to_client = _Direction(session_key, flags, "server-to-client")
         self._in, self._out = (to_server, to_client) if server else (to_client, to_server)
 
-    @property
-    def size(self) -> int:
+    def size(self, *, encrypt: bool) -> int:  # noqa: ARG002 - the same
         return SIGNATURE_SIZE
 
     def protect(
-        self, head: bytes, body: bytes, tail: bytes, *, encrypt: bool
-    ) -> tuple[bytes, bytes]:
+        self, head: bytes, body: Piece, tail: bytes, *, encrypt: bool
+    ) -> tuple[Piece, bytes]:
         sealed = self._out.stream.update(body) if encrypt else body  # before the checksum
-        return sealed, self._out.signature(b"".join((head, body, tail)))
+        return sealed, self._out.signature(head, body, tail)
 
     def unprotect(
-        self, head: bytes, body: bytes, tail: bytes, signature: bytes, *, encrypt: bool
+        self, head: bytes, body: Piece, tail: bytes, signature: bytes, *, encrypt: bool
     ) -> bytes:
-        plain = self._in.stream.update(body) if encrypt else body
-        if not hmac.compare_digest(self._in.signature(b"".join((head, plain, tail))), signature):
+        plain = self._in.stream.update(body) if encrypt else bytes(body)
+        if not hmac.compare_digest(self._in.signature(head, plain, tail), signature):
             raise BadSeal
         return plain
 

@@ -11,6 +11,7 @@ from bridge.model.errors import WireError
 
 NTLM_OID: Final = bytes.fromhex("2b06010401823702020a")  # 1.3.6.1.4.1.311.2.2.10
 KERBEROS_OID: Final = bytes.fromhex("2a864886f712010202")
+MS_KERBEROS_OID: Final = bytes.fromhex("2a864882f712010202")  # an old mistake that stayed
 _SPNEGO_OID: Final = bytes.fromhex("2b0601050502")
 _APPLICATION: Final = 0x60
 _OID: Final = 0x06

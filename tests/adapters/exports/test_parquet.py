@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -84,3 +86,34 @@ def test_other_columns_are_no_export(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1]}), file)
     with pytest.raises(ConfigError):
         list(read_parquet(file))
+
+
+SPARK = """
+import sys
+from pyspark.sql import SparkSession
+from bridge.core.message_columns import spark_schema
+
+session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+own = session.read.parquet(sys.argv[1])
+told = session.read.schema(spark_schema()).parquet(sys.argv[1])
+assert own.dtypes == told.dtypes, own.dtypes
+row = told.collect()[0]
+print("READ", row.message_id, row.lookup_id, row.app_specific, bytes(row.body).hex())
+session.stop()
+"""
+
+
+def test_spark_reads_it_by_the_schema(tmp_path: Path) -> None:
+    """Numbers without a sign become what `spark_schema` says, with every bit."""
+    file = tmp_path / "o.parquet"
+    message = plain(7, body=b"\0\xff", lookup_id=(1 << 64) - 1, app_specific=0xFFFFFFFF)
+    write_parquet(file, [data_of(message, QUEUE)])
+    told = subprocess.run(
+        [sys.executable, "-c", SPARK, str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=110,
+    )
+    assert told.returncode == 0, told.stderr[-2000:]
+    assert f"READ {message.id} {(1 << 64) - 1} {0xFFFFFFFF} 00ff\n" in told.stdout

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bridge.protocol.rpc.negotiate import NegotiateAcceptor
+from bridge.protocol.rpc.negotiate import NegotiateAcceptor, NegotiateChooser
 from bridge.protocol.rpc.ntlm import AuthFailed
 from bridge.wire.rpc.spnego import NTLM_OID, NegState, NegTokenResp
 from tests.protocol.rpc.ntlm_peer import NOW, NtlmPeer, PeerSession, acceptor
@@ -53,8 +53,8 @@ def _exchange(negotiate: NegotiateAcceptor, session: PeerSession) -> None:
     assert negotiate.seal is not None
     sealed, signature = session.seal(b"h", b"body", b"t")
     assert negotiate.seal.unprotect(b"h", sealed, b"t", signature, encrypt=True) == b"body"
-    sealed, signature = negotiate.seal.protect(b"h", b"back", b"t", encrypt=True)
-    assert session.unseal(b"h", sealed, b"t", signature) == b"back"
+    out, signature = negotiate.seal.protect(b"h", b"back", b"t", encrypt=True)
+    assert session.unseal(b"h", bytes(out), b"t", signature) == b"back"
 
 
 def test_without_mics_the_counters_begin_at_nothing() -> None:
@@ -104,6 +104,33 @@ def test_a_wrong_password() -> None:
     with pytest.raises(AuthFailed):
         negotiate.step(response(NtlmPeer(nt_hash=bytes(16)).authenticate(challenge)), NOW)
     assert negotiate.seal is None
+
+
+class Kerberos:
+    """Takes anything."""
+
+    user, seal = "R\\ann", None
+
+    def step(self, token: bytes, now: object) -> bytes:
+        return b"kerberos"
+
+
+def test_kerberos_if_the_client_would_rather() -> None:
+    old = bytes.fromhex("06092a864882f712010202")  # 1.2.840.48018.1.2.2, as Windows has it first
+    for mech_types in (der(0x30, KERBEROS, NTLM), der(0x30, old, KERBEROS, NTLM)):
+        chooser = NegotiateChooser(Kerberos(), NegotiateAcceptor(acceptor()))
+        assert (chooser.user, chooser.seal) == ("", None)
+        assert chooser.step(init(mech_types, b"x"), NOW) == b"kerberos"
+        assert chooser.user == "R\\ann"
+    chooser = NegotiateChooser(Kerberos(), NegotiateAcceptor(acceptor()))
+    answer = chooser.step(init(ALONE, NtlmPeer().negotiate), NOW)
+    assert NegTokenResp.unpack(answer).mechanism == NTLM_OID
+
+
+@pytest.mark.parametrize("token", [init(ALONE, b"x"), init(der(0x30)), b"nonsense"])
+def test_who_has_no_kerberos_where_there_is_nothing_else(token: bytes) -> None:
+    with pytest.raises(AuthFailed):
+        NegotiateChooser(Kerberos(), None).step(token, NOW)
 
 
 @given(st.binary(max_size=100), st.integers(0, 2))

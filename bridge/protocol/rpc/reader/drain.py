@@ -31,7 +31,7 @@ from bridge.protocol.rpc.reader.opening import (
 )
 from bridge.protocol.rpc.reader.pace import Pace
 from bridge.protocol.rpc.reader.packets import Key, Read, key_of, read_of
-from bridge.protocol.rpc.reader.recall import RECALL_MS, recall
+from bridge.protocol.rpc.reader.recall import PAUSE_MS, RECALL_MS, TRIES, recall
 from bridge.protocol.rpc.reader.results import (
     CANCELLED,
     MESSAGE_NOT_FOUND,
@@ -41,11 +41,12 @@ from bridge.protocol.rpc.reader.results import (
     status_of,
 )
 from bridge.protocol.rpc.reader.spelling import Spelling
-from bridge.protocol.rpc.reader.steps import Answers, Batch, Flow, ask, give
+from bridge.protocol.rpc.reader.steps import Answers, Batch, Flow, ask, give, pause
 from bridge.wire.rpc.remote_read import ACK, NACK, EndReceive, Started, StartReceive
 
 WINDOW: Final = 64
 MOST_REFUSALS: Final = 3  # RR-49: of one message
+MOST_REFUSED: Final = 1000  # messages
 _NOTHING: Final = (TIMEOUT, CANCELLED)
 
 
@@ -85,8 +86,8 @@ class Drain:
         self._refusals: Counter[Hashable] = Counter()
         self._is_over = self._left == 0
         self._is_first, self._is_waiting = True, False
-        self._is_respelled = False
-        self._patience_ms = 0
+        self._is_respelled = self._is_resting = False
+        self._patience_ms = self._tries = 0
 
     def flow(self) -> Flow[None]:
         """For one connection; another flow goes on where this one was cut off."""
@@ -106,6 +107,8 @@ class Drain:
             answers = yield from ask(*requests, *starts, wait_ms=wait_ms)
             self._ended(ends, answers[: len(ends)])
             reads, ends = self._sort_out(queue, starts, answers[len(ends) :])
+            if self._is_resting:
+                yield from pause(PAUSE_MS)
             if reads:
                 self._held = batch = Batch(tuple(reads))
                 yield from give(batch)
@@ -121,6 +124,7 @@ class Drain:
         self._patience_ms, self._is_waiting = self._wait_ms, False
         if not self._is_first:  # what it had locked may take a moment to come back
             self._patience_ms = max(self._wait_ms, RECALL_MS)
+            self._tries = TRIES if self._lookup_id is not None else 0
         self._is_first = False
         if batch is not None:
             confirmed = [read for read in batch.reads if batch.is_confirmed(read)]
@@ -145,6 +149,7 @@ class Drain:
         self, queue: OpenedQueue, starts: Sequence[StartReceive], answers: Answers
     ) -> tuple[list[Read], list[_End]]:
         """What is for the reader, and what is ended without it."""
+        self._is_resting = False
         reads: list[Read] = []
         ends: list[_End] = []
         for start, answer in zip(starts, answers, strict=True):
@@ -177,6 +182,10 @@ class Drain:
         if strange == {MESSAGE_NOT_FOUND} and not self._is_respelled:  # RR-55
             self._is_respelled = True
             self._spelling.turn()
+            return
+        if strange == {MESSAGE_NOT_FOUND} and self._tries:  # the lost connection may hold it yet
+            self._tries -= 1
+            self._is_respelled, self._is_resting = False, True
             return
         if strange:
             raise Refused(min(strange))
@@ -220,6 +229,8 @@ class Drain:
         for who, times in self._refusals.items():
             if times >= MOST_REFUSALS and not self._is_over:
                 raise Unsettled(f"{_shown(who)} was put back {times} times; it is still there")
+        if len(self._refusals) > MOST_REFUSED:
+            raise Unsettled(f"{len(self._refusals)} messages were put back; they are still there")
 
     def _is_gone(self, who: Hashable) -> None:
         self.removed += 1

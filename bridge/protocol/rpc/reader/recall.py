@@ -23,21 +23,21 @@ from bridge.protocol.rpc.reader.steps import Answer, Flow, ask, pause
 from bridge.wire.rpc.remote_read import ACK, NACK, EndReceive, Started
 
 RECALL_MS: Final = 5_000  # a server may take this long to notice that we are gone
-_PAUSE_MS: Final = 250
-_TRIES: Final = RECALL_MS // _PAUSE_MS
+PAUSE_MS: Final = 250
+TRIES: Final = RECALL_MS // PAUSE_MS
 
 
 def recall(queue: OpenedQueue, held: Sequence[Read], manager: Guid) -> Flow[list[Key]]:
     """Those that are removed now. Of the others the next Starts will tell."""
     removed: list[Key] = []
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         if not held:
             break
         there, locked = yield from _look(queue, held)
         removed += yield from _remove(queue, there, manager)
         held = locked
         if held:
-            yield from pause(_PAUSE_MS)
+            yield from pause(PAUSE_MS)
     return removed
 
 

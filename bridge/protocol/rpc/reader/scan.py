@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from bridge.model.errors import WireError
+from bridge.model.errors import ProtocolError, WireError
 from bridge.protocol.rpc.reader.names import Target
 from bridge.protocol.rpc.reader.opening import (
     ALL,
@@ -44,6 +44,7 @@ from bridge.protocol.rpc.reader.steps import Answer, Answers, Batch, Flow, ask, 
 from bridge.wire.rpc.remote_read import CreateCursor, CursorCreated, Started, StartReceive
 
 WINDOW: Final = 64
+_MOST_IDLE: Final = 1000  # messages that vanish under a cursor, one after the other
 _GONE: Final = (MESSAGE_NOT_FOUND, ALREADY_RECEIVED, TRANSACTION_USAGE)
 
 
@@ -129,6 +130,8 @@ class Scan:
             if guess != anchor or status_of(answer):
                 break
             found.append(self._found(request, answer, anchor))
+            if found[-1].lookup_id <= anchor:
+                raise ProtocolError("circle", "the message behind one comes before it")
             anchor = found[-1].lookup_id
         return found
 
@@ -157,6 +160,7 @@ class Scan:
         created = yield from call(CreateCursor(queue.handle), CursorCreated)
         pace, action, width = Pace(self._window), PEEK_CURRENT, 1
         behind = self.last  # up to there it is known, so the bodies are not wanted
+        before, idle = set[int](), 0
         while not self._is_done:
             most = ALL if behind is None else 0
             requests = [
@@ -165,6 +169,11 @@ class Scan:
             answers = yield from ask(*requests)
             found, statuses = self._sorted(requests, answers)
             pace.saw(read.size for read in found)
+            places = {read.lookup_id for read in found}
+            idle = 0 if places else idle + 1
+            if idle > _MOST_IDLE or (places and places <= before):
+                raise ProtocolError("circle", "a cursor of the server does not come forward")
+            before = places
             if behind is not None:
                 found = [read for read in found if read.lookup_id > behind]
                 if found:

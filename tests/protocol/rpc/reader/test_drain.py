@@ -165,6 +165,18 @@ def test_by_lookup_id_of_a_server_without_the_top_byte() -> None:  # RR-55
     assert drained(Drain(orders(), lookup_id=wanted), Wire(server)) == [b"m3"]
 
 
+def test_by_lookup_id_when_the_connection_breaks() -> None:
+    """The answer is lost, and the server holds the message for the lost connection yet."""
+    server = filled(2)
+    wire = Wire(server, {2: True}.get)
+    wire.notices = False
+    wire.on_pause = lambda: server.lose(1) if len(wire.pauses) == 2 else None
+    wanted = server.queues[ORDERS][1].lookup_id
+    assert drained(Drain(orders(), lookup_id=wanted), wire) == [b"m1"]
+    assert len(wire.pauses) == 2
+    assert server.removed == [b"m1"]
+
+
 def test_by_lookup_id_and_refused() -> None:
     server = filled(2)
     wanted = server.queues[ORDERS][1].lookup_id

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from bridge.model.errors import WireError
 from bridge.model.guid import NULL_GUID, Guid
@@ -73,3 +77,25 @@ def test_bytes_that_are_no_packet() -> None:
     assert broken.sections != answer.sections
     with pytest.raises(WireError):
         read_of(broken, 1, NULL_GUID)
+
+
+@given(
+    most=st.sampled_from([0, 3, 0xFFFFFFFF]),
+    extensions=st.booleans(),
+    changes=st.dictionaries(st.integers(0, 600), st.integers(0, 255), max_size=6),
+    cut=st.none() | st.integers(0, 600),
+)
+def test_any_bytes_give_a_message_or_a_wire_error(
+    most: int, extensions: bool, changes: dict[int, int], cut: int | None
+) -> None:
+    answer = started(most, extensions=extensions)
+    sections = []
+    for section in answer.sections:
+        data = bytearray(section.data)
+        for at, byte in changes.items():
+            if at < len(data):
+                data[at] = byte
+        sections.append(replace(section, pieces=(bytes(data[:cut]),)))
+    with suppress(WireError):
+        read = read_of(replace(answer, sections=tuple(sections)), 1, NULL_GUID)
+        assert read.lookup_id & 0xFFFF == 2
