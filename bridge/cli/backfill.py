@@ -27,7 +27,10 @@ def backfill(
     source: Annotated[
         list[str] | None,
         typer.Option(
-            "--source", "-s", help="An export (*.jsonl, *.parquet) or a folder of them; repeatable."
+            "--source",
+            "-s",
+            help="An export (*.jsonl, *.parquet), a folder of them, or a live queue like "
+            "msmq://user@host/private$/orders;journal; repeatable.",
         ),
     ] = None,
     out: Annotated[
@@ -61,6 +64,12 @@ def backfill(
     include_expired: Annotated[
         bool, typer.Option("--include-expired", help="Dead letters that ran out of time, too.")
     ] = False,
+    password_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--password-file", help="Its first line is the password of the users in --source."
+        ),
+    ] = None,
     rate: Annotated[
         float, typer.Option("--rate", help="At most so many messages per second; 0 = no limit.")
     ] = 0.0,
@@ -102,6 +111,7 @@ def backfill(
         plan=plan,
         receive=receive,
         dry_run=dry_run,
+        password_file="" if password_file is None else str(password_file.absolute()),
         rate=rate,
     )
     told = _run(order, master)

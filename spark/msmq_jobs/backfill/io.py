@@ -14,14 +14,18 @@ import msgspec
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
+from bridge.adapters.reader.sync_reader import RemoteReader
 from bridge.core.mapping_rules import Mappings
-from bridge.model.errors import ConfigError
-from msmq_jobs.backfill.transforms import Planned, in_audit, in_topics
-from msmq_jobs.schemas import KNOWN, READ
+from bridge.model.errors import BridgeError, ConfigError
+from msmq_jobs.backfill.transforms import PRESENT, Planned, in_audit, in_topics
+from msmq_jobs.backfill.writer import FAILED
+from msmq_jobs.schemas import KNOWN, READ, WRITTEN
 from msmq_jobs.sources.exports import SourceFailed, files_of, read_export, reason_of
 from msmq_jobs.sources.kafka import Offsets, read_range
 from msmq_jobs.sources.locator import Export, LiveQueue, Source
+from msmq_jobs.sources.msmq import MsmqDataSource, options_of, place_of, take_out
 
 _MAX_PLAN: Final = 1 << 30
 
@@ -82,7 +86,7 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 def keep_sources(
-    spark: SparkSession, sources: Sequence[Source], folder: RunFolder
+    spark: SparkSession, sources: Sequence[Source], folder: RunFolder, password_file: str = ""
 ) -> tuple[int, list[Refused]]:
     """Reads each into the folder, so that all that follows has the same; how many, and which not.
 
@@ -95,7 +99,7 @@ def keep_sources(
         for part in _parts(spark, source, refused):
             place = f"{folder.place('read')}/source={kept}"
             try:
-                _open(spark, part, source).write.parquet(place)
+                _open(spark, part, password_file).write.parquet(place)
                 kept += 1
             except (SourceFailed, Py4JJavaError, PySparkException) as error:
                 why = str(error) if isinstance(error, SourceFailed) else _failure(part, error)
@@ -113,10 +117,46 @@ def _parts(spark: SparkSession, source: Source, refused: list[Refused]) -> Seque
         return []
 
 
-def _open(spark: SparkSession, part: Source, source: Source) -> DataFrame:
+def _open(spark: SparkSession, part: Source, password_file: str) -> DataFrame:
     if isinstance(part, Export):
         return read_export(spark, part, origin=part.text)
-    raise SourceFailed(f"{source.text}: this version reads exports only; use queue export --host")
+    options = options_of(part, password_file)
+    try:  # one look from here: an error of its own says more than Spark's around it
+        with RemoteReader(place_of(options)) as reader:
+            for _ in reader.scan(options["queue"], limit=1):
+                break
+    except BridgeError as error:
+        raise SourceFailed(f"{part.text}: {error}") from error
+    spark.dataSource.register(MsmqDataSource)
+    return spark.read.format("msmq").options(**options).load()
+
+
+def empty_sources(
+    spark: SparkSession, sources: Sequence[Source], folder: RunFolder, password_file: str = ""
+) -> tuple[int, list[Refused]]:
+    """Removes from live queues what has its record: written now, or there before."""
+    removed = 0
+    refused: list[Refused] = []
+    safe = _safe(spark, folder)
+    for source in sources:
+        if isinstance(source, LiveQueue):
+            rows = safe.where(F.col("origin") == source.text).toLocalIterator()
+            wanted = ((row["lookup_id"], row["message_id"]) for row in rows)
+            options = options_of(source, password_file)
+            try:
+                with RemoteReader(place_of(options)) as reader:
+                    removed += take_out(reader, options["queue"], wanted)
+            except BridgeError as error:
+                refused.append(Refused(source.text, f"{source.text}: not emptied: {error}"))
+    return removed, refused
+
+
+def _safe(spark: SparkSession, folder: RunFolder) -> DataFrame:
+    written = spark.read.schema(WRITTEN).parquet(folder.place("written"))
+    skipped = spark.read.parquet(folder.place("skipped"))
+    columns = ("origin", "lookup_id", "message_id")
+    there = skipped.where(F.col("reason") == PRESENT).select(*columns)
+    return written.where(F.col("result") != FAILED).select(*columns).union(there)
 
 
 def _failure(part: Source, error: Exception) -> str:

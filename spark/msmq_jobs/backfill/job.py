@@ -54,6 +54,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     plan: Path | None = None
     receive: bool = False
     dry_run: bool = False
+    password_file: str = ""  # for live queues, read where the reading is done
     rate: float = 0.0  # messages per second, of the whole run
 
 
@@ -107,7 +108,7 @@ def _run(
     watcher: Watcher,
 ) -> Summary:
     watcher.stage("reading the sources")
-    kept, refused = io.keep_sources(spark, sources, folder)
+    kept, refused = io.keep_sources(spark, sources, folder, order.password_file)
     watcher.stage("mapping")
     mapped = _mapped(spark, order, place, folder, kept, plan)
     watcher.stage("looking for what is there already")
@@ -136,7 +137,12 @@ def _run(
         with Progress(place.settings, audit, audit_ends[audit], folder.run, watcher.written):
             results = _write(spark, planned, job, folder, order.rate)
     planned.where(F.col("reason").isNotNull()).drop("unit").write.parquet(folder.place("skipped"))
-    told = summary.of(folder, order.dry_run, counts, results, refused, unplanned)
+    removed = 0
+    if order.receive and not order.dry_run:
+        watcher.stage("emptying the sources")
+        removed, stayed = io.empty_sources(spark, sources, folder, order.password_file)
+        refused += stayed
+    told = summary.of(folder, order.dry_run, counts, results, refused, unplanned, removed)
     folder.keep(spark, msgspec.to_builtins(told))
     planned.unpersist()
     return told

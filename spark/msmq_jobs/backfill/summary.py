@@ -37,6 +37,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     skipped: Mapping[str, int]  # reason -> messages
     failed: int
     doubled: int
+    removed: int  # from live queues, after the commit
     not_found: int  # of the plan's messages, in no source
     queues: list[QueueCount]
     problems: list[str]  # one line each
@@ -53,6 +54,7 @@ def of(
     results: Iterable[Any],
     refused: Sequence[Refused],
     not_found: int,
+    removed: int = 0,
 ) -> Summary:
     """`counts` are rows of `transforms.counted`, `results` of `transforms.results`."""
     queues = [
@@ -88,6 +90,7 @@ def of(
         skipped=skipped,
         failed=became.get(FAILED, 0),
         doubled=became.get(DOUBLED, 0),
+        removed=removed,
         not_found=not_found,
         queues=queues,
         problems=[*_problems(queues, refused, became, not_found), *lost],

@@ -50,7 +50,11 @@ class Bench:
         for data in letters:
             found = preparer.route(data, "x.jsonl")
             assert found.prepared is not None
-            row = {"message_id": data.message_id, "queue": found.queue, "topic": found.topic}
+            row: dict[str, Any] = {
+                "message_id": data.message_id,
+                "queue": found.queue,
+                "topic": found.topic,
+            }
             row |= {"partition": found.partition, "origin": "x.jsonl", "held_in": data.queue}
             made.append({**row, "lookup_id": None, "unit": found.prepared.encode()})
         return sorted(made, key=lambda row: (row["topic"], row["partition"]))
@@ -63,7 +67,8 @@ class Bench:
 
 
 def headers_of(message: Message) -> dict[str, bytes]:
-    return {name: value or b"" for name, value in message.headers() or ()}
+    found: Any = message.headers() or ()
+    return {name: value or b"" for name, value in found}
 
 
 def id_of(message: Message) -> str:

@@ -12,7 +12,7 @@ from bridge.core.mapping_rules import HeaderRules
 from bridge.model.errors import ConfigError
 from msmq_jobs.backfill import io
 from msmq_jobs.backfill.transforms import Planned
-from msmq_jobs.sources.locator import Export, LiveQueue
+from msmq_jobs.sources.locator import Export, LiveQueue, Source
 from tests.spark.letters import letter, mappings, write_lines
 
 
@@ -50,8 +50,12 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
 def test_sources_are_kept_and_a_broken_one_is_told(spark: SparkSession, tmp_path: Path) -> None:
     write_lines(tmp_path / "in" / "a.jsonl", [letter(1), letter(2)], b"half")
     (tmp_path / "in" / "b.parquet").write_bytes(b"PAR1 no more")
-    live = LiveQueue(text="msmq://h/;deadletter", host="h", suffix="deadletter")
-    sources = [Export(str(tmp_path / "in")), Export(str(tmp_path / "none.jsonl")), live]
+    live = LiveQueue(text="msmq://h/;deadletter", host="127.0.0.1", port=1, suffix="deadletter")
+    sources: list[Source] = [
+        Export(str(tmp_path / "in")),
+        Export(str(tmp_path / "none.jsonl")),
+        live,
+    ]
     folder = io.RunFolder(str(tmp_path / "out"), "r")
     kept, refused = io.keep_sources(spark, sources, folder)
     assert kept == 1

@@ -141,10 +141,14 @@ def test_messages_in_the_audit(spark: SparkSession) -> None:
 
 
 def test_a_partition_has_one_task_and_streams_their_order(spark: SparkSession) -> None:  # DM-36
-    rows = []
+    rows: list[dict[str, Any]] = []
     for number in (10, 9, 2, 1):
         for partition in (0, 1, 2):
-            row = {"message_id": f"g\\{number}", "partition": partition, "stream": "s"}
+            row: dict[str, Any] = {
+                "message_id": f"g\\{number}",
+                "partition": partition,
+                "stream": "s",
+            }
             row |= {"tx_sequence_id": Decimal(2**63), "tx_sequence_number": number}
             rows.append(row)
     rows.append({"message_id": "old", "partition": 0, "stream": "s", "tx_sequence_id": Decimal(7)})

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from bridge.adapters.kafka import client
 from bridge.adapters.kafka.embedded import EmbeddedKafka
+from bridge.model.errors import SinkUnavailable
 from msmq_jobs.backfill import writer
 from msmq_jobs.backfill.writer import PartitionWriter, write_rows
 from tests.spark.backfill.bench import Bench, headers_of, id_of
@@ -68,7 +70,7 @@ def test_what_live_traffic_has_brought_since_the_plan(bench: Bench) -> None:
     row = bench.rows(LETTERS[:1], "x")[0]
     live = transactional_producer(bench.bootstrap, f"{bench.own.prefix}.shard-0")
     live.begin_transaction()
-    headers = [("msmq.id", IDS[4].encode()), ("msmq.queue", ORDERS.upper().encode())]
+    headers: list[Any] = [("msmq.id", IDS[4].encode()), ("msmq.queue", ORDERS.upper().encode())]
     live.produce(bench.orders, b"live", partition=row["partition"], headers=headers)
     live.commit_transaction(30)
     results = write(bench, seen_to={bench.orders: {row["partition"]: 0}})
@@ -102,7 +104,7 @@ def test_a_call_that_fails_or_only_seems_to(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, call: str, after: bool
 ) -> None:
     """D3: after a doubtful commit what happened is read back, not guessed."""
-    plan, real = [call, call], writer.producer
+    plan, real = [call, call], client.producer
     monkeypatch.setattr(writer, "producer", lambda *a: Flaky(real(*a), plan, after))
     assert write(bench) == ["written"] * 40
     assert plan == []
@@ -137,7 +139,7 @@ def test_a_second_writer_ends_the_first(bench: Bench) -> None:
     items = [writer._item(row) for row in rows]
     first.write(items[:7])
     assert write(bench, "run-2") == ["already-there"] * 7 + ["written"] * 33
-    with pytest.raises(writer.SinkUnavailable, match="another backfill writes"):
+    with pytest.raises(SinkUnavailable, match="another backfill writes"):
         first.write([writer._item(row) for row in bench.rows([letter(99, ORDERS)], "run-1")])
     assert bench.ids(bench.orders) == IDS
 
@@ -149,7 +151,7 @@ def test_what_a_dead_writer_left_open(bench: Bench) -> None:
         bench.bootstrap, f"{bench.own.prefix}.backfill-{where[0]}-{where[1]}"
     )
     dead.begin_transaction()
-    headers = [("msmq.id", IDS[0].encode()), ("msmq.queue", ORDERS.encode())]
+    headers: list[Any] = [("msmq.id", IDS[0].encode()), ("msmq.queue", ORDERS.encode())]
     dead.produce(where[0], b"never", partition=where[1], headers=headers)
     dead.flush(30)
     assert write(bench) == ["written"] * 40
@@ -165,7 +167,7 @@ def test_a_copy_that_came_at_the_same_moment_is_told(
     def publish(self: PartitionWriter, items: Any) -> None:
         live = transactional_producer(bench.bootstrap, f"{bench.own.prefix}.shard-0")
         live.begin_transaction()
-        headers = [("msmq.id", IDS[0].encode()), ("msmq.queue", ORDERS.encode())]
+        headers: list[Any] = [("msmq.id", IDS[0].encode()), ("msmq.queue", ORDERS.encode())]
         live.produce(bench.orders, b"live", partition=self._partition, headers=headers)
         live.commit_transaction(30)
         real(self, items)
