@@ -14,6 +14,7 @@ from bridge.model.errors import ConfigError, Unavailable
 from msmq_jobs.backfill.job import Order, backfill
 from msmq_jobs.backfill.summary import Summary
 from msmq_jobs.backfill.transforms import Asked
+from tests.adapters.reader.served import Served
 from tests.spark.letters import ORDERS, PLAIN, letter, write_lines
 from tests.support.config import topic, write_config
 from tests.support.kafka import create_topic, read_topic, unique
@@ -44,12 +45,8 @@ class World:
         return topic(self.prefix, name)
 
     def run(self, *sources: Path, **changes: Any) -> Summary:
-        order = Order(
-            config=self.config,
-            sources=tuple(map(str, sources)),
-            out=str(self.folder / "out"),
-            **changes,
-        )
+        known = {"sources": tuple(map(str, sources)), "out": str(self.folder / "out")}
+        order = Order(config=self.config, **{**known, **changes})
         return backfill(self.spark, order, Silent())
 
     def values(self, name: str) -> list[bytes | None]:
@@ -115,3 +112,25 @@ def test_what_makes_no_sense(world: World, tmp_path: Path) -> None:
     world.config = write_config(tmp_path, None)
     with pytest.raises(Unavailable, match="start the appliance first"):
         world.run(lines)
+
+
+def test_a_live_queue_is_emptied_after_the_commit(world: World, tmp_path: Path) -> None:
+    """Issue: `--receive` empties the source only after the commit."""
+    (tmp_path / "password").write_text("secret\n")
+    with Served().running() as served:
+        for n in range(5):
+            served.fake.put(ORDERS, b"m%d" % n, transactional=True)
+        text = f"msmq://ann@127.0.0.1:{served.port}/private$/orders"
+        common: dict[str, Any] = {"password_file": str(tmp_path / "password")}
+
+        told = world.run(sources=(text,), dry_run=True, receive=True, **common)
+        assert (told.to_write, told.removed) == (5, 0)
+        told = world.run(sources=(text,), **common)
+        assert (told.written, told.removed, told.exit_code) == (5, 0, 0)
+        assert served.fake.removed == []
+
+        served.fake.put(ORDERS, b"m5", transactional=True)
+        told = world.run(sources=(text,), receive=True, **common)
+        assert (told.written, told.already_there, told.removed) == (1, 5, 6)
+        assert sorted(served.fake.removed) == [b"m%d" % n for n in range(6)]
+    assert sorted(world.values("orders")) == [b"m%d" % n for n in range(6)]  # type: ignore[type-var]

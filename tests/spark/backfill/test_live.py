@@ -1,4 +1,4 @@
-"""Live traffic to the same topics goes on: no copy twice, no stream disturbed, cursors untouched."""
+"""Live traffic to the same topics goes on: no copy twice, no stream or cursor disturbed."""
 
 import threading
 import time
