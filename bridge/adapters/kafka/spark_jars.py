@@ -5,6 +5,7 @@ in every Spark already. `SPARK_KAFKA_JARS`, a folder that has them, wins (air-ga
 """
 
 import os
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -61,3 +62,17 @@ def _jars_in(folder: Path, bundle: Bundle) -> list[Path]:
         what = f"{FOLDER_VARIABLE} is {folder}, which has no {missing[0]}"
         raise BrokerFailed(f"{what}; point it at the connector's jars, or unset it")
     return sorted(folder.glob("*.jar"))
+
+
+def main() -> int:
+    """`python -m bridge.adapters.kafka.spark_jars` fills the cache ahead of time."""
+    try:
+        sys.stdout.write(f"{connector_jars()[0].parent}\n")
+    except BrokerFailed as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -24,6 +24,7 @@ REPEATED: Final = "repeated-in-sources"
 PRESENT: Final = "already-there"
 # Those that leave nothing undone: everything else is a message that somebody must look after.
 LAWFUL: Final = (FILTERED, EXPIRED, NOT_PLANNED, REPEATED, PRESENT)
+_EARLY: Final = (UNREADABLE, FILTERED, EXPIRED)
 
 _EXPIRED: Final = [
     int(number)
@@ -178,10 +179,11 @@ def missing(plan: DataFrame, routed: DataFrame) -> DataFrame:
 def _stays(
     rows: DataFrame, condition: Column, reason: str, *, over_others: bool = False
 ) -> DataFrame:
-    """`over_others`: what was not asked for is nobody's trouble, whatever else is wrong with it."""
+    """`over_others`: what was not asked for is nobody's trouble, whatever else is wrong with it;
+    but those that were not looked into have no queue yet."""
     applies = condition if over_others else condition & F.col("reason").isNull()
     if over_others:
-        applies = applies & F.coalesce(F.col("reason") != UNREADABLE, F.lit(True))
+        applies = applies & F.coalesce(~F.col("reason").isin(*_EARLY), F.lit(True))
     return rows.withColumn("reason", F.when(applies, reason).otherwise(F.col("reason")))
 
 

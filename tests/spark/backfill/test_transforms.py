@@ -64,9 +64,11 @@ def test_by_queue(spark: SparkSession) -> None:
         {"message_id": "b", "queue": ORDERS},
         {"message_id": "c", "queue": ORDERS, "reason": "topic-missing"},
         {"message_id": "d", "queue": None, "reason": "unreadable"},
+        {"message_id": "e", "queue": ";deadxact", "reason": "expired"},
     )
     found = reasons(transforms.of_queues(frame, ["PRIVATE$\\pl*"]))
-    assert found == {"a": None, "b": "filtered", "c": "filtered", "d": "unreadable"}
+    early = {"d": "unreadable", "e": "expired"}
+    assert found == {"a": None, "b": "filtered", "c": "filtered", **early}
     assert reasons(transforms.of_queues(frame, [])) == reasons(frame)
 
 
