@@ -10,7 +10,7 @@ from tests.spark.backfill.killing import Scene, rounds
 
 
 @pytest.mark.kafka
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2400)
 def test_exactly_once_whatever_is_killed(
     kafka: EmbeddedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
