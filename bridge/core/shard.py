@@ -530,19 +530,9 @@ class Shard:
 
     def _shrink(self, record: Record, queue: Queue, max_bytes: int, text: str) -> list[Record]:
         """What goes into the topic in place of a record that it does not take; nothing: refuse."""
-        match queue.mapping.oversize:
-            case "chunk":
-                try:
-                    return chunks.split(record, max_bytes, text)
-                except ValueError:  # no room even for the headers
-                    return []
-            case "claim-check":
-                small, claim = chunks.claim(record, queue.mapping.claims or "")
-                if size_of(small) > max_bytes:
-                    return []
-                self._claims.append(claim)
-                return [small]
-        return []
+        made, claims = chunks.fit(record, max_bytes, queue.mapping, text)
+        self._claims += claims
+        return made
 
     def _refuse(
         self,
