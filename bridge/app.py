@@ -28,6 +28,7 @@ from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.net.binary_server import BinaryServer
 from bridge.adapters.net.ping import PingServer
 from bridge.adapters.net.ports import require_free
+from bridge.adapters.remote_read.rpc_service import RpcService
 from bridge.adapters.retained.desk import Desk
 from bridge.adapters.retained.service import RetainedService
 from bridge.adapters.runtime import remove_runtime, write_runtime
@@ -84,6 +85,7 @@ class Appliance:
         self._server: BinaryServer | None = None
         self._srmp: SrmpService | None = None
         self._ping: PingServer | None = None
+        self._rpc: RpcService | None = None
         self._retained: RetainedService | None = None
         self.desk: Desk | None = None
         self._index: AuditIndex | None = None
@@ -129,7 +131,7 @@ class Appliance:
 
     def _require_ports(self) -> None:
         listen = self.config.listen
-        for name in ("binary", "srmp", "srmp_tls"):
+        for name in ("binary", "srmp", "srmp_tls", "rpc", "rpc_qp", "endpoint_mapper"):
             port = getattr(listen, name)
             if port is not None and not isinstance(port, DefaultPort):
                 require_free(listen.host, port, f"listen.{name}")
@@ -147,6 +149,8 @@ class Appliance:
             self._server.stop_listening()
             if self._srmp is not None:
                 self._srmp.stop_listening()
+            if self._rpc is not None:
+                self._rpc.stop_listening()
             if self._ping is not None:
                 self._ping.stop()
             if self._health and self._health.up and not any(task.done() for task in self._tasks):
@@ -155,6 +159,8 @@ class Appliance:
             self._server.hang_up()
             if self._srmp is not None:
                 await self._srmp.stop()
+            if self._rpc is not None:
+                await self._rpc.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -393,6 +399,19 @@ class Appliance:
             self.listeners["binary"] = address
             announce(f"listening: binary on {address}")
         for name, address in (await self._srmp.start()).items():
+            self.listeners[name] = address
+            announce(f"listening: {name} on {address}")
+        assert self._retained is not None
+        self._rpc = RpcService(
+            self.config,
+            self.names,
+            self.id,
+            self._retained,
+            lambda: self._queues.catalogue,
+            lambda: self.mappings,
+            self.telemetry,
+        )
+        for name, address in (await self._rpc.start()).items():
             self.listeners[name] = address
             announce(f"listening: {name} on {address}")
         if listen.ping is not None:

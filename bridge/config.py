@@ -146,12 +146,12 @@ class ListenConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Messages over HTTP, MC-MQSRM; off if nobody wrote it down and the port cannot be had."""
     srmp_tls: Port | None = None
     """Messages over HTTPS; off unless it is written down."""
-    rpc: Port | None = 2103
-    """Remote read and clients, MS-MQRR and MS-MQMP."""
-    rpc_qp: Port | None = 2105
-    """The second RPC endpoint, for MS-MQQP readers."""
-    endpoint_mapper: Port | None = 135
-    """Tells RPC clients the ports above."""
+    rpc: Port | None = DefaultPort(2103)
+    """Remote read, MS-MQRR; if nobody wrote it down and the port is taken: 2114, 2125 and so on."""
+    rpc_qp: Port | None = DefaultPort(2105)
+    """Remote read by old queue managers, MS-MQQP; likewise 2116, 2127 and so on."""
+    endpoint_mapper: Port | None = DefaultPort(135)
+    """Tells RPC clients the ports above; off if nobody wrote it down and it cannot be had."""
     admin: Port | None = 9180
     """/livez, /readyz, /metrics and the JSON API."""
     admin_host: HostName = "127.0.0.1"

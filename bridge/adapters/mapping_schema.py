@@ -1,8 +1,8 @@
 """`mappings/schema.json`: the structs of `bridge.core.mapping_rules` as a JSON Schema.
 
-Types, `Meta` rules and defaults come from the fields, words from the strings under them. What is
-not supported yet is left out, so that an editor does not offer it. Rules between two keys
-(`order: key` needs a key) are beyond it: `msmq-bridge map validate` knows them all.
+Types, `Meta` rules and defaults come from the fields, words from the strings under them. Rules
+between two keys (`order: key` needs a key) are beyond it: `msmq-bridge map validate` knows them
+all.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 import msgspec
 
-from bridge.core.mapping_rules import UNSUPPORTED, Defaults, QueueMapping
+from bridge.core.mapping_rules import Defaults, QueueMapping
 
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 _PLAIN: Final[Mapping[object, str]] = {
@@ -57,7 +57,7 @@ def mapping_schema() -> dict[str, Any]:
 
 def _struct(kind: type[msgspec.Struct], *, may_be_null: bool = True) -> dict[str, Any]:
     words = field_words(kind)
-    fields = [f for f in msgspec.structs.fields(kind) if not _is_refused(f)]
+    fields = msgspec.structs.fields(kind)
     made: dict[str, Any] = {
         "type": ["object", "null"] if may_be_null else "object",
         "additionalProperties": False,
@@ -71,17 +71,10 @@ def _struct(kind: type[msgspec.Struct], *, may_be_null: bool = True) -> dict[str
 def _field(field: msgspec.structs.FieldInfo, words: str) -> dict[str, Any]:
     made: dict[str, Any] = {"description": words} if words else {}
     made |= _type(field.type)
-    if field.name in UNSUPPORTED and "enum" in made:
-        made["enum"] = [v for v in made["enum"] if not UNSUPPORTED[field.name][0](v)]
     default = _default(field)
     if default is not None:
         made["default"] = default
     return made
-
-
-def _is_refused(field: msgspec.structs.FieldInfo) -> bool:
-    """Whatever it says."""
-    return field.name in UNSUPPORTED and get_origin(field.type) is not Literal
 
 
 def _default(field: msgspec.structs.FieldInfo) -> Any:

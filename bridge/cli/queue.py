@@ -1,4 +1,4 @@
-"""`msmq-bridge queue`: the queues of a running appliance and the messages in them."""
+"""`msmq-bridge queue`: the queues of a running appliance, or of any MSMQ host (`--host`)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol
 
 import typer
 
@@ -16,38 +16,44 @@ from bridge.adapters.net.queue_client import QueueClient
 from bridge.cli.asking import require_yes
 from bridge.cli.options import ConfigOption
 from bridge.cli.output import Output, OutputOption, show
-from bridge.cli.queue_text import message_rows, message_sheet, queue_rows, with_value
-from bridge.cli.raw_file import RawFile
+from bridge.cli.queue_export import QueueArgument, YesOption, export
+from bridge.cli.queue_text import opening_rows, queue_rows
+from bridge.cli.remote import (
+    AuthOption,
+    HostOption,
+    LevelOption,
+    PasswordFileOption,
+    Remote,
+    UserOption,
+    open_remote,
+    remote_of,
+)
+from bridge.cli.taking import (
+    MOST,
+    CountOption,
+    LookupOption,
+    NothingThere,
+    RawOption,
+    WaitOption,
+    Wanted,
+    body_file,
+    remotely,
+    require_number,
+    show_messages,
+    take,
+)
 from bridge.core.message_data import read_data
-from bridge.model.errors import BridgeError, ConfigError
+from bridge.model.errors import ConfigError
 
-MOST: Final = 1000
 LIMIT: Final = 10
-_MAX_ID: Final = (1 << 64) - 1
+SYSTEM_QUEUES: Final = (";deadletter", ";deadxact", ";journal")
 
-app = typer.Typer(help="Look at the queues of a running appliance, and look after them.")
+app = typer.Typer(
+    help="Look at the queues of a running appliance, or of any MSMQ host, and look after them."
+)
+app.command("export")(export)
 
 Row = dict[str, Any]
-QueueArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="QUEUE",
-        help=r"private$\name, name, private$\name;journal, private$\name;subqueue, "
-        ";deadletter, ;deadxact or ;journal. Case does not count.",
-    ),
-]
-LookupOption = Annotated[
-    int | None, typer.Option("--lookup-id", min=0, help="This one message, wherever it stands.")
-]
-RawOption = Annotated[
-    Path | None,
-    typer.Option("--raw", metavar="FILE", help="Write the bytes of the body there; - is stdout."),
-]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-
-
-class NothingThere(BridgeError):
-    """No message was in the queue, and none came."""
 
 
 def register(whole: typer.Typer) -> None:
@@ -59,13 +65,44 @@ def open_queues(config: Path | None) -> QueueClient:
 
 
 @app.command("list")
-def list_queues(config: ConfigOption = None, output: OutputOption = Output.TABLE) -> None:
+def list_queues(
+    queue: Annotated[
+        list[str] | None,
+        typer.Option("--queue", help="With --host: try this one; may be given several times."),
+    ] = None,
+    host: HostOption = None,
+    user: UserOption = None,
+    password_file: PasswordFileOption = None,
+    level: LevelOption = None,
+    auth: AuthOption = None,
+    config: ConfigOption = None,
+    output: OutputOption = Output.TABLE,
+) -> None:
     """Show every queue: what becomes of its messages, and how many wait in it.
+
+    Remote read cannot list the queues of a host: with --host it tries those that --queue names (or
+    those that every host has) and shows whether they open, and the first message of each.
 
     Example: msmq-bridge queue list --config bridge.yaml -o json
     """
+    remote = remote_of(host, user, password_file, level, auth, config)
+    if remote is not None:
+        _list_remote(remote, queue, output)
+        return
+    if queue:
+        raise ConfigError("goes with --host", where="--queue", mend="leave it out")
     queues = open_queues(config).queues()
     show(queue_rows(queues) if output is Output.TABLE else queues, output)
+
+
+def _list_remote(remote: Remote, names: list[str] | None, output: Output) -> None:
+    if not names:
+        _note("remote read cannot list queues; name others with --queue")
+    with open_remote(remote) as queues:
+        found = queues.look(names or SYSTEM_QUEUES)
+    show(opening_rows(found) if output is Output.TABLE else found, output)
+    if not any(row["opens"] for row in found):
+        raise NothingThere(f"none of these queues opens on {remote.host}")
 
 
 @app.command()
@@ -80,6 +117,11 @@ def peek(
     ] = None,
     lookup_id: LookupOption = None,
     raw: RawOption = None,
+    host: HostOption = None,
+    user: UserOption = None,
+    password_file: PasswordFileOption = None,
+    level: LevelOption = None,
+    auth: AuthOption = None,
     config: ConfigOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -92,23 +134,35 @@ def peek(
         raise ConfigError("is of one message only", where="--limit", mend="leave it out")
     if lookup_id is not None and after is not None:
         raise ConfigError("does not go with --lookup-id", where="--after", mend="keep one")
-    _require_number("--lookup-id", lookup_id)
-    _require_number("--after", after)
-    client = open_queues(config)
-    with _body_file(raw) as file:
+    require_number("--lookup-id", lookup_id)
+    require_number("--after", after)
+    remote = remote_of(host, user, password_file, level, auth, config)
+    with body_file(raw) as file, _peeked(remote, config) as client:
         messages, more = _peek(client, queue, 1 if is_one else limit or LIMIT, after, lookup_id)
         if file is not None:
             if not messages:
                 raise NothingThere(f"there is no message in {queue}")
             file.write(read_data(messages[0]).body)
     if file is None or not file.is_stdout:
-        _show(messages, output, is_one=is_one or limit == 1)
+        show_messages(messages, output, is_one=is_one or limit == 1)
     if more and messages and not is_one:
         _note(f"there are more; --after {messages[-1].get('lookup_id')} shows the next ones")
 
 
+class Peeked(Protocol):
+    def peek(
+        self, queue: str, *, limit: int, after: int | None = None, lookup_id: int | None = None
+    ) -> tuple[list[Row], bool]: ...
+
+    def purge(self, queue: str) -> Row: ...
+
+
+def _peeked(remote: Remote | None, config: Path | None) -> AbstractContextManager[Peeked]:
+    return nullcontext(open_queues(config)) if remote is None else open_remote(remote)
+
+
 def _peek(
-    client: QueueClient, queue: str, limit: int, after: int | None, lookup_id: int | None
+    client: Peeked, queue: str, limit: int, after: int | None, lookup_id: int | None
 ) -> tuple[list[Row], bool]:
     """Bodies may be large, so that one answer has less than was asked for: go on behind it."""
     messages, more = client.peek(queue, limit=limit, after=after, lookup_id=lookup_id)
@@ -123,14 +177,15 @@ def _peek(
 @app.command()
 def receive(
     queue: QueueArgument,
-    count: Annotated[
-        int, typer.Option("--count", "-n", min=1, max=MOST, help="At most so many.")
-    ] = 1,
-    wait: Annotated[
-        float, typer.Option("--wait", min=0, max=86_400, help="Seconds to wait for each of them.")
-    ] = 0,
+    count: CountOption = 1,
+    wait: WaitOption = 0,
     lookup_id: LookupOption = None,
     raw: RawOption = None,
+    host: HostOption = None,
+    user: UserOption = None,
+    password_file: PasswordFileOption = None,
+    level: LevelOption = None,
+    auth: AuthOption = None,
     config: ConfigOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -138,25 +193,13 @@ def receive(
 
     Example: msmq-bridge queue receive 'private$\orders' --count 10 --wait 5 -o json
     """
-    for option, is_given in (("--count", count > 1), ("--wait", wait > 0)):
-        if lookup_id is not None and is_given:
-            raise ConfigError("does not go with --lookup-id", where=option, mend="leave it out")
-    if raw is not None and count > 1:
-        raise ConfigError("takes one message", where="--raw", mend="leave out --count")
-    _require_number("--lookup-id", lookup_id)
-    client = open_queues(config)
-    received: list[Row] = []
-    with _body_file(raw) as file:  # before anything is taken
-        try:
-            for message in _receive(client, queue, count, wait, lookup_id):
-                received.append(message)
-                if file is not None:
-                    file.write(read_data(message).body)
-        finally:  # what was taken is shown, whatever came between
-            if received and (file is None or not file.is_stdout):
-                _show(received, output, is_one=count == 1)
-        if not received:
-            raise NothingThere(f"there is no message in {queue}")
+    remote = remote_of(host, user, password_file, level, auth, config)
+    wanted = Wanted(queue, count, wait, lookup_id, raw)
+    if remote is None:
+        client = open_queues(config)
+        take(wanted, lambda: _receive(client, queue, count, wait, lookup_id), output)
+    else:
+        take(wanted, lambda: remotely(remote, wanted), output)
 
 
 def _receive(
@@ -177,6 +220,11 @@ def _receive(
 def purge(
     queue: QueueArgument,
     yes: YesOption = False,
+    host: HostOption = None,
+    user: UserOption = None,
+    password_file: PasswordFileOption = None,
+    level: LevelOption = None,
+    auth: AuthOption = None,
     config: ConfigOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -184,9 +232,11 @@ def purge(
 
     Example: msmq-bridge queue purge 'private$\orders;retry' --yes
     """
-    client = open_queues(config)
-    require_yes(f"Remove every message of {queue}?", yes=yes)
-    show(client.purge(queue), output)
+    remote = remote_of(host, user, password_file, level, auth, config)
+    with _peeked(remote, config) as client:
+        where = "" if host is None else f" on {host}"
+        require_yes(f"Remove every message of {queue}{where}?", yes=yes)
+        show(client.purge(queue), output)
 
 
 @app.command()
@@ -201,7 +251,7 @@ def move(
 
     Example: msmq-bridge queue move 'private$\orders' --lookup-id 7 --to 'private$\orders;retry'
     """
-    _require_number("--lookup-id", lookup_id)
+    require_number("--lookup-id", lookup_id)
     show(open_queues(config).move(queue, lookup_id, to), output)
 
 
@@ -241,24 +291,6 @@ def delete(
     client = open_queues(config)
     require_yes(f"Delete {queue} with every message in it?", yes=yes)
     show(client.delete(queue), output)
-
-
-def _body_file(raw: Path | None) -> AbstractContextManager[RawFile | None]:
-    return nullcontext() if raw is None else RawFile(raw)
-
-
-def _show(messages: list[Row], output: Output, *, is_one: bool) -> None:
-    if output is not Output.TABLE:
-        show([with_value(message) for message in messages], output)
-    elif is_one and messages:
-        show(message_sheet(messages[0]), output)
-    else:
-        show(message_rows(messages), output)
-
-
-def _require_number(option: str, number: int | None) -> None:
-    if number is not None and number > _MAX_ID:
-        raise ConfigError("has more than 64 bits", where=option)
 
 
 def _note(text: str) -> None:

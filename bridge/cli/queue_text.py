@@ -38,6 +38,26 @@ def queue_rows(queues: Iterable[Row]) -> list[Row]:
     ]
 
 
+def opening_rows(queues: Iterable[Row]) -> list[Row]:
+    """Of another host: whether each opens, and its first message in a few words."""
+    return [
+        {
+            "queue": queue["queue"],
+            "opens": queue["opens"],
+            "first message": _first(queue),
+        }
+        for queue in queues
+    ]
+
+
+def _first(queue: Row) -> str:
+    first = queue["first"]
+    if first is None:
+        return queue["error"] or "(empty)"
+    row = _excerpt(first)
+    return ", ".join(str(row[name]) for name in ("message_id", "label", "arrived") if row[name])
+
+
 def _journal(queue: Row) -> str:
     topic, count = queue.get("journal"), queue.get("journal_messages")
     return f"{topic} ({count})" if topic else ""

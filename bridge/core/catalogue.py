@@ -150,6 +150,13 @@ class Catalogue:
         """By its path name on this queue manager."""
         return self._by_path(path.lower())
 
+    def would_be(self, path: str) -> Queue | None:
+        """The queue of this path name, or the model that it would be made from: asking makes no
+        queue."""
+        path = path.lower()
+        known = self._by_name.get(path) or self._made.get(path)
+        return known if known is not None or path in CLOSED else self._model_of(path)
+
     def is_local(self, queue_manager: Guid) -> bool:
         """Zero is local: direct names carry no GUID (CONFLICT-3)."""
         return queue_manager in (NULL_GUID, self.local)

@@ -2,13 +2,11 @@
 
 Values only; `bridge.adapters.config_files` reads them and adds line and column to a complaint.
 Which mapping takes a queue, and what a topic with placeholders becomes: `bridge.core.patterns`.
-`UNSUPPORTED` is the one list of what is understood but not done yet.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -31,7 +29,6 @@ from bridge.model.errors import ConfigError
 __all__ = [
     "CLOSED",
     "PRIVATE",
-    "UNSUPPORTED",
     "Claims",
     "Defaults",
     "HeaderRules",
@@ -45,18 +42,17 @@ __all__ = [
     "is_legal_topic",
 ]
 
-Refusal = tuple[Callable[[Any], bool], str]
-
-# Understood, but not done yet: option -> (refused values, how to mend). Shrinks with every version.
-UNSUPPORTED: Final[Mapping[str, Refusal]] = {
-    "allow_read": (lambda allow: allow is not None, "leave it out"),
-}
-
 Kilobytes = Annotated[int, Meta(ge=1, le=0xFFFFFFFF, description="a size in KB (1 or more)")]
 Allowed = Annotated[
     AllowedSender, Meta(description="a sender's GUID, a SID, an address or a network")
 ]
-Sender = Annotated[str, Meta(min_length=1, max_length=256, description="the name of a sender")]
+ReaderName = Annotated[
+    str,
+    Meta(
+        pattern=r"^[^\\\x00-\x1f]{1,104}(\\[^\\\x00-\x1f]{1,104})?\Z",
+        description="NAME or DOMAIN\\NAME of a user, or *",
+    ),
+]
 Protection = Literal["none", "optional", "required"]
 
 
@@ -98,16 +94,12 @@ class QueueSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Whether messages must be encrypted."""
     allow: tuple[Allowed, ...] | None = None
     """Who may send: GUIDs, SIDs, addresses or networks; absent = everybody."""
-    allow_read: tuple[Sender, ...] | None = None
-    """Who may read; absent = everybody who is let in by RPC."""
+    allow_read: tuple[ReaderName, ...] | None = None
+    """Who may read remotely: NAME, DOMAIN\\NAME, or * for every user; case does not
+    count. Absent = nobody, or everybody if `rpc.users` is not set. In `defaults` also for the
+    dead-letter queues and the journal of the machine."""
 
     def __post_init__(self) -> None:
-        for option, (refused, mend) in UNSUPPORTED.items():
-            value = getattr(self, option)
-            if refused(value):
-                shown = f" '{value}'" if isinstance(value, str) else ""
-                what = f"{option}{shown} is not supported yet in this version"
-                raise ConfigError(what, where=option, mend=mend)
         if self.key == "none" and self.order == "key":
             what = "order: key, but key: none leaves nothing to pick a partition by"
             raise ConfigError(what, where="order", mend="choose a key, or write order: stream")

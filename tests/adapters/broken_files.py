@@ -365,7 +365,8 @@ MAPPINGS_BY_HAND = {
     "prefix-of-events": "queues:\n- queue: a\n  headers:\n§    prefix: ce_\n    cloudevents: true",
     "the-order-queue": "queues:\n§  - queue: private$\\order_queue$\n",
     "retain": "queues:\n  - queue: a\n    mode: retain\n§    oversize: chunk\n",
-    "allow-read": "queues:\n  - queue: a\n§    allow_read: [bob]\n",
+    "a-mode-of-no-queue": "queues:\n  - queue: a\n§    mode: keep\n",
+    "a-reader-without-a-name": "queues:\n  - queue: a\n    allow_read:\n§      - 'DOM\\'\n",
     "a-bad-network": "queues:\n  - queue: a\n    allow:\n      - 10.0.0.0/8\n§      - 10.0.0.1/8\n",
     "a-topic-too-long": (
         "queues:\n  - queue: " + "q" * 124 + "\n§    topic: '{queue}{queue}{queue}'\n"

@@ -126,15 +126,15 @@ def test_mappings_that_are_not_there(tmp_path: Path) -> None:
     assert "no such" in str(mapping_complaint(tmp_path / "nothing"))
 
 
-NOT_YET = "not supported yet in this version"
-
 # An entry of `queues` (or a whole file), and a word of the complaint; § is where it must point to.
 BROKEN_MAPPINGS: list[tuple[str, str]] = [
-    # understood, but not done yet
     ("queue: a, mode: §kept", "forward"),
-    ("queue: a, allow_read: §[]", NOT_YET),
-    ("queue: a, allow_read: §[bob]", NOT_YET),
     ("defaults: {mode: §kept}", "forward"),
+    # names of readers
+    ("queue: a, allow_read: [§'']", "of a user"),
+    ("queue: a, allow_read: [bob, §'DOM\\']", "of a user"),
+    ("defaults: {allow_read: [§'\\bob']}", "of a user"),
+    ("queue: a, allow_read: §bob", "list"),
     # rules that contradict each other
     ("queue: a, key: none, order: §key", "nothing to pick a partition by"),
     ("defaults: {key: none, order: §key}", "nothing to pick a partition by"),

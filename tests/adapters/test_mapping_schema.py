@@ -51,10 +51,12 @@ def test_patterns_are_those_of_javascript() -> None:
     assert "(?P" not in text
 
 
-def test_what_is_not_supported_is_not_offered() -> None:
+def test_who_may_read_is_offered_by_name() -> None:
     properties = SCHEMA["properties"]["queues"]["items"]["properties"]
     assert properties["mode"]["enum"] == ["forward", "retain"]
-    assert "allow_read" not in properties
+    pattern = re.compile(properties["allow_read"]["items"]["pattern"])
+    assert all(pattern.search(name) for name in ("*", "bob", r"DOM\bob", r"DOM\HOST$"))
+    assert not any(pattern.search(name) for name in ("", "\\bob", "DOM\\", r"a\b\c", "a\0"))
 
 
 GOOD = r"""

@@ -13,7 +13,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from tests.bench.neighbours import CALM
-from tests.bench.scenarios import FLOODS, KIB, LATENCIES, MEMORY, START_UP, called, verdicts
+from tests.bench.scenarios import FLOODS, KIB, LATENCIES, MEMORY, REMOTE, START_UP, called, verdicts
 
 FORMAT = 1
 WIDTH = 100
@@ -66,7 +66,7 @@ def tables(told: Mapping[str, Any]) -> Iterable[RenderableType]:
         yield _floods(results, where)
     rest = list(_rest(results))
     if rest:
-        table = Table(title="Latency, memory, start-up", width=WIDTH)
+        table = Table(title="Latency, memory, start-up, remote read", width=WIDTH)
         table.add_column("what")
         table.add_column("measured", justify="right")
         for row in rest:
@@ -129,6 +129,13 @@ def _rest(results: Results) -> Iterable[tuple[str, str]]:
             f"{row['empty_s']:.2f} / {row['full_s']:.2f} s",
         )
         yield "a plain read of the same state topic", f"{row['plain_read_s']:.2f} s"
+    for name, what in REMOTE.items():
+        if row := results.get(name):
+            cost = f"{row['cpu_us']:.0f} / {row['bridge_cpu_us']:.0f} µs"
+            yield (
+                f"{row['messages']:,} x 1 KiB {what}: per second, reader's / bridge's CPU",
+                f"{row['per_second']:,.0f}, {cost}",
+            )
 
 
 def _spread(row: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 from tests.bench.figures import micros, ratio
 from tests.bench.posts import KINDS as HTTP_KINDS
 from tests.bench.raw import PARTITIONS
+from tests.bench.remote import PASSWORD, USER
 from tests.bench.scenarios import (
     FEW,
     FLOODS,
@@ -25,6 +26,9 @@ from tests.bench.scenarios import (
     MANY,
     MEMORY,
     QUICK,
+    REMOTE,
+    REMOTE_COUNT,
+    SMALL,
     START_UP,
     STREAMS,
     Flood,
@@ -32,13 +36,19 @@ from tests.bench.scenarios import (
 )
 from tests.bench.startup import fill, plain_read
 from tests.bench.subject import Sender, Subject
-from tests.outside.appliance import QUEUES, ROOT
+from tests.outside.appliance import QUEUES, ROOT, Settings
 from tests.outside.records import create_topics
 
 WARM_UP = {"sessions": 64, "count": 320}
 WARM_SESSIONS = 8
 STARTS = 2  # of each kind; the faster one counts
 MIB = 1 << 20
+REMOTE_SENDERS = 10
+RETAINED = Settings(
+    queues={"kept": {"mode": "retain", "allow_read": ["*"]}},
+    listen={"rpc": 0},
+    users={USER: PASSWORD},
+)
 
 
 def progress(text: str) -> None:
@@ -61,6 +71,8 @@ class Runner:
             self._memory()
         if START_UP in wanted:
             self._start_up()
+        if wanted & REMOTE.keys():
+            self._remote([name for name in REMOTE if name in wanted])
         for flood in FLOODS:
             if flood.name in wanted:
                 self._flood(flood)
@@ -223,10 +235,45 @@ class Runner:
             bridge.stop()
         return min(seconds)
 
+    # -- remote read ------------------------------------------------------------------------
+
+    def _remote(self, names: Iterable[str]) -> None:
+        """A bridge of its own, whose retained queue is filled once; `receive` empties it."""
+        progress("remote: fill")
+        bridge = self._subject("remote", RETAINED)
+        create_topics(self._bootstrap, [bridge.topic(name) for name in (*QUEUES, "kept")], 1)
+        bridge.start()
+        count = REMOTE_COUNT // QUICK if self._quick else REMOTE_COUNT
+        each = count // REMOTE_SENDERS
+        fill = {"kind": "recoverable", "size": SMALL, "sessions": REMOTE_SENDERS, "count": each}
+        sender = Sender(bridge.address, queue="private$\\kept", **fill)
+        try:
+            sender.go()
+        finally:
+            sender.close()
+        bridge.settle()
+        for name in sorted(names, key=lambda name: name == "remote/receive"):  # the last one
+            self._results[name] = self._read_remotely(bridge, name, each * REMOTE_SENDERS)
+        bridge.stop()
+
+    def _read_remotely(self, bridge: Subject, name: str, count: int) -> dict[str, Any]:
+        progress(name)
+        command = [sys.executable, "-m", "tests.bench.remote", "--way", name.partition("/")[2]]
+        command += ["--address", bridge.rpc_address, "--queue", "private$\\kept"]
+        command += ["--bootstrap", self._bootstrap, "--topic", bridge.topic("kept")]
+        before = bridge.cpu_s()
+        told = subprocess.run(
+            [*command, "--count", str(count)], stdout=subprocess.PIPE, check=True, cwd=ROOT
+        ).stdout
+        bridge.settle()
+        figures: dict[str, Any] = json.loads(told)
+        assert figures["messages"] == count, figures
+        return figures | {"bridge_cpu_us": micros(bridge.cpu_s() - before, count)}
+
     # -- bridges ----------------------------------------------------------------------------
 
-    def _subject(self, prefix: str) -> Subject:
-        subject = Subject(self._folder / prefix, self._bootstrap, prefix, self._settings)
+    def _subject(self, prefix: str, wanted: Settings | None = None) -> Subject:
+        subject = Subject(self._folder / prefix, self._bootstrap, prefix, self._settings, wanted)
         self._subjects.append(subject)
         return subject
 

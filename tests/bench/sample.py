@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.bench.report import document
-from tests.bench.scenarios import FLOODS, LATENCIES, MEMORY, START_UP
+from tests.bench.scenarios import FLOODS, LATENCIES, MEMORY, REMOTE, START_UP
 
 
 def sample_results() -> dict[str, dict[str, Any]]:
@@ -37,6 +37,14 @@ def sample_results() -> dict[str, dict[str, Any]]:
         "of_plain_read": 7.0,
         "added_of_plain_read": 2.0,
     }
+    for name in REMOTE:
+        results[name] = {
+            "messages": 100_000,
+            "seconds": 25.0,
+            "per_second": 4000.0,
+            "cpu_us": 150.0,
+            "bridge_cpu_us": 200.0,
+        }
     return results
 
 

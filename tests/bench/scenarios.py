@@ -117,7 +117,14 @@ FLOODS = (
 LATENCIES: Mapping[str, int] = {"latency/steady": 1, "latency/bursts": HALF_WINDOW}
 MEMORY = "memory/idle-session"
 START_UP = "start-up/streams"
-NAMES = (*(flood.name for flood in FLOODS), *LATENCIES, MEMORY, START_UP)
+# 100,000 messages of 1 KiB in a retained queue, read by one remote client.
+REMOTE_COUNT = 100_000
+REMOTE: Mapping[str, str] = {
+    "remote/scan": "peeked remotely",
+    "remote/receive": "received remotely",
+    "remote/consume": "by a Kafka consumer",
+}
+NAMES = (*(flood.name for flood in FLOODS), *LATENCIES, MEMORY, START_UP, *REMOTE)
 
 
 def chosen(pattern: str) -> list[str]:

@@ -22,6 +22,7 @@ QUIET_S = 0.25
 QUIET_CPU_S = 0.021  # of a quarter second: two ticks of the clock that the kernel counts with
 PATIENCE_S = 20.0
 _BINARY, _HTTP = "listening: binary on ", "listening: srmp on "
+_RPC = "listening: rpc on "
 _READY = "ready:"
 
 
@@ -34,15 +35,21 @@ class Subject:
     """One configuration; `start` as often as wanted."""
 
     def __init__(
-        self, folder: Path, bootstrap: str, prefix: str, settings: Mapping[str, object]
+        self,
+        folder: Path,
+        bootstrap: str,
+        prefix: str,
+        settings: Mapping[str, object],
+        wanted: Settings | None = None,
     ) -> None:
         folder.mkdir()
-        self._written = Appliance(folder, bootstrap, prefix, settings=Settings(listen={"srmp": 0}))
+        wanted = wanted or Settings(listen={"srmp": 0})
+        self._written = Appliance(folder, bootstrap, prefix, settings=wanted)
         self.config = self._written.config
         chosen = json.loads(self.config.read_text()) | settings
         self.config.write_text(json.dumps(chosen, indent=1))
         self.log = folder / "log.txt"
-        self.address = self.http_address = ""
+        self.address = self.http_address = self.rpc_address = ""
         self._process: subprocess.Popen[str] | None = None
 
     def topic(self, name: str) -> str:
@@ -68,6 +75,8 @@ class Subject:
                 self.address = line.removeprefix(_BINARY).strip()
             if line.startswith(_HTTP):
                 self.http_address = line.removeprefix(_HTTP).strip()
+            if line.startswith(_RPC):
+                self.rpc_address = line.removeprefix(_RPC).strip()
             if line.startswith(_READY):
                 return time.monotonic() - started
         raise RuntimeError(f"the bridge did not start:\n{self.log.read_text()[-2000:]}")

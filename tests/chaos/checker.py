@@ -61,6 +61,8 @@ class Kind(StrEnum):
     OUT_OF_PLACE = "out-of-place"
     JOURNAL_MISSING = "journal-missing"
     JOURNAL_DOUBLED = "journal-doubled"
+    HELD_BY_TWO = "held-by-two"
+    OUT_OF_TURN = "out-of-turn"
 
 
 @dataclass(frozen=True, slots=True)

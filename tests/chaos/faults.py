@@ -16,10 +16,11 @@ from tests.chaos import posting_faults
 from tests.chaos.fleet import KINDS, QUEUE_NAMES, Fleet, make_fleet
 from tests.chaos.history import History, Outage
 from tests.chaos.makers import FRESH
-from tests.chaos.process import Bridge
+from tests.chaos.process import USERS, Bridge
 from tests.chaos.proxy import CALM, Link, Proxy, Weather
 from tests.chaos.readers import Readers
 from tests.chaos.reading import probe
+from tests.chaos.remote_readers import RemoteReaders
 from tests.chaos.schedule import Step
 from tests.chaos.senders import RETAINED
 from tests.outside.rawconnection import Address
@@ -58,14 +59,13 @@ class World:
         guid = UUID(bytes=rng.randbytes(16), version=4)
         bootstrap = broker.bootstrap_servers
         self.journal = f"{prefix}-journal"
-        retained = {RETAINED: {"mode": "retain", "journal": self.journal}}
+        kept = {"mode": "retain", "journal": self.journal, "allow_read": list(USERS)}
+        retained = {RETAINED: kept}
         self.bridge = Bridge(folder / "bridge-1", bootstrap, prefix, guid, bug, retained)
         self._other = Bridge(folder / "bridge-2", bootstrap, prefix, guid, bug, retained)
-        self.readers = Readers(RETAINED, lambda: self._place("admin"), self.history)
         self.topics = [self.bridge.topic(name) for name in QUEUE_NAMES]
         self.binary = Proxy(lambda: self._place("binary"), random.Random(rng.getrandbits(64)))
         self.http = Proxy(lambda: self._place("srmp"), random.Random(rng.getrandbits(64)), 0)
-        self.proxies = (self.binary, self.http)
         self.fleet: Fleet = make_fleet(
             senders,
             kinds,
@@ -74,6 +74,12 @@ class World:
             prefix,
             (lambda: self.binary.address, lambda: self.http.address),
         )
+        self.rpc = Proxy(lambda: self._place("rpc"), random.Random(rng.getrandbits(64)), 0)
+        self.proxies = (self.binary, self.http, self.rpc)
+        remote = RemoteReaders(
+            RETAINED, lambda: self.rpc.address, self.history, random.Random(rng.getrandbits(64))
+        )
+        self.readers = Readers(RETAINED, lambda: self._place("admin"), self.history, remote)
         self._in_service = [self.bridge]
         self._made = 0  # topics, by messages
         self.later: set[asyncio.Task[None]] = set()  # ends of faults that last

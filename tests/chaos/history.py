@@ -87,14 +87,36 @@ class Landed:
 
 @dataclass(slots=True, kw_only=True)
 class Read:
-    """One receive from the retained queue. It was told if it has a moment; else it was empty, or
-    cut off: then nobody knows whether it took a message."""
+    """One receive from the retained queue: of the admin port, or the End (ACK) of a remote reader.
+
+    It was told if it has a moment; else it was empty, or cut off: then nobody knows whether it took
+    a message. With an identity that could only be this one.
+    """
 
     asked_at: float
     told_at: float | None = None
     identity: str = ""
     place: int = 0  # lookup id
     is_cut_off: bool = False
+    over_at: float | None = None  # when it was cut off
+
+
+@dataclass(slots=True, kw_only=True)
+class Take:
+    """One Start of a remote reader, and what became of the message that it was given. RR-20
+
+    It removes nothing. Without an answer nobody knows whether it held a message for a while.
+    """
+
+    asked_at: float
+    server: int = 0  # the port that the server says it has: no two bridges have the same
+    given_at: float | None = None
+    identity: str = ""
+    place: int = 0  # lookup id
+    is_empty: bool = False  # it was told that there is no message
+    left_at: float | None = None  # the End goes out, or the reader hangs up
+    over_at: float | None = None  # the End is answered, or nobody will
+    is_ended: bool = False  # answered: its connection was there all the time
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +134,7 @@ class History:
     outages: list[Outage] = field(default_factory=list)
     probes: list[Probe] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
+    takes: list[Take] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
     # Not about a message: the bridge broke the protocol, or ended by itself.
     surprises: list[str] = field(default_factory=list)

@@ -1,6 +1,5 @@
 """The bridge as a process that can be told where to die, and how its world is."""
 
-import json
 import os
 import resource
 import shutil
@@ -16,6 +15,7 @@ from tests.outside.appliance import ROOT, Appliance, Settings
 from tests.outside.rawconnection import soon
 
 FULL: int = 1  # a file of more bytes cannot be written
+USERS: Mapping[str, str] = {"ann": "secret"}  # remote readers, and their passwords
 
 
 class Bridge(Appliance):
@@ -32,16 +32,14 @@ class Bridge(Appliance):
     ) -> None:
         """`queues` are further mapping entries, by short name."""
         folder.mkdir(parents=True, exist_ok=True)
-        settings = Settings(queues=queues or {}, listen={"srmp": 0})
+        settings = Settings(
+            queues=queues or {},
+            listen={"srmp": 0, "rpc": 0},
+            users=USERS,
+            defaults={"unknown": "auto-create"},  # with a topic of its name
+        )
         super().__init__(folder, bootstrap, prefix, guid, settings)
         self._bug = ["--bug", bug] if bug else []
-
-    def _write_configuration(self) -> None:
-        """A queue that is not listed is made, with a topic of its name."""
-        super()._write_configuration()
-        mappings = self.folder / "mappings.yaml"
-        made = {"defaults": {"unknown": "auto-create"}, **json.loads(mappings.read_text())}
-        mappings.write_text(json.dumps(made, indent=1))
 
     def start(self, seconds: float = 60.0) -> None:
         assert self._process is None

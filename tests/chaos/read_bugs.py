@@ -1,7 +1,7 @@
 """Bugs of retained queues to plant in a running bridge, one for each verdict on readers."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from tests.chaos.checker import Kind
@@ -89,6 +89,46 @@ def _two_copies() -> None:
     Shard.leave = twice  # type: ignore[method-assign, assignment]
 
 
+def _end_before_commit() -> None:
+    """A remote reader hears that its message is removed while Kafka is still being asked."""
+    from bridge.adapters.remote_read.reads import Reads
+
+    async def hurry(self: Reads, commands: Sequence[Any]) -> None:
+        self._service.carry_out(commands)
+
+    Reads._settled = hurry  # type: ignore[method-assign]
+
+
+def _release_held() -> None:
+    """Some messages are back in their queue as soon as a remote reader has them."""
+    from bridge.adapters.remote_read.reads import Reads
+
+    start, seen = Reads.start, 0
+
+    async def start_and_release(self: Reads, handle: int, tag: int, *args: Any) -> Any:
+        nonlocal seen
+        given = await start(self, handle, tag, *args)
+        seen += 1
+        if seen % EVERY == 0:
+            self.release(handle, tag)
+        return given
+
+    Reads.start = start_and_release  # type: ignore[method-assign, assignment]
+
+
+def _skip_first() -> None:
+    """The first in the row waits until there is no second one."""
+    from bridge.core.retained.stock import Window
+
+    after = Window.after
+
+    def after_next(self: Window, place: int) -> Any:
+        first = after(self, place)
+        return first and (after(self, first.lookup_id) or first)
+
+    Window.after = after_next  # type: ignore[method-assign]
+
+
 def _with_headers(record: Any, headers: dict[str, bytes]) -> Any:
     import msgspec
 
@@ -102,4 +142,7 @@ READ_BUGS: Final[dict[str, tuple[Kind, Callable[[], None]]]] = {
     "renumber": (Kind.OUT_OF_PLACE, _renumber),
     "no-copies": (Kind.JOURNAL_MISSING, _no_copies),
     "two-copies": (Kind.JOURNAL_DOUBLED, _two_copies),
+    "end-before-commit": (Kind.REAPPEARS, _end_before_commit),
+    "release-held": (Kind.HELD_BY_TWO, _release_held),
+    "skip-first": (Kind.OUT_OF_TURN, _skip_first),
 }

@@ -2,15 +2,17 @@
 
 | name | what is wrong |
 |---|---|
-| removed-reappears | told to be removed, and in the queue at a look that was asked for later |
+| removed-reappears | told to be removed, and seen in a look or a Start that was asked for later |
 | read-twice | told to be removed, and then told again |
 | removed-untold-lost | in its topic, not in the queue, never told, and no removal is committed |
 | out-of-place | another lookup id than before, or a stream in another order than it was sent |
 | journal-missing | told to be removed, and not in the journal |
 | journal-doubled | in the journal more than once |
+| held-by-two, out-of-turn | of remote readers: `take_checker.py` |
 
 A message that is gone and was never told is lawful if a reader was cut off meanwhile: its removal
-is committed, so the journal has it, and there are no more of them than reads that were cut off.
+is committed, so the journal has it, and there are no more of them than reads that were cut off. A
+remote reader knows which message its End was for, so it answers for that one alone.
 """
 
 from collections import Counter, defaultdict
@@ -19,6 +21,7 @@ from itertools import pairwise
 
 from tests.chaos.checker import Fault, Kind
 from tests.chaos.history import History
+from tests.chaos.take_checker import check_takes
 
 
 def check_reads(
@@ -27,7 +30,7 @@ def check_reads(
     """`landed` and `journal` are identities; `stream_of` is the topic of the retained queue."""
     faults = [*_reappears(history), *_twice(history), *_lost(history, set(landed), set(journal))]
     faults += [*_out_of_place(history, stream_of), *_journal(history, journal)]
-    return faults
+    return faults + check_takes(history, stream_of)
 
 
 def _told(history: History) -> dict[str, float]:
@@ -41,11 +44,19 @@ def _told(history: History) -> dict[str, float]:
 
 def _reappears(history: History) -> Iterator[Fault]:
     told, named = _told(history), set[str]()
+    for at, identity, place in _sightings(history):
+        if told.get(identity, at) < at and identity not in named:
+            named.add(identity)
+            yield Fault(Kind.REAPPEARS, identity, f"as {place}")
+
+
+def _sightings(history: History) -> Iterator[tuple[float, str, int]]:
+    """Asked for after which moment, who, and where."""
     for look in history.looks:
-        for identity, place in look.places:
-            if told.get(identity, look.at) < look.at and identity not in named:
-                named.add(identity)
-                yield Fault(Kind.REAPPEARS, identity, f"as {place}")
+        yield from ((look.at, identity, place) for identity, place in look.places)
+    for take in history.takes:
+        if take.given_at is not None:
+            yield take.asked_at, take.identity, take.place
 
 
 def _twice(history: History) -> Iterator[Fault]:
@@ -64,8 +75,9 @@ def _lost(history: History, landed: set[str], journal: set[str]) -> Iterator[Fau
     untold = landed - there - set(_told(history))
     for identity in sorted(untold - journal):
         yield Fault(Kind.UNTOLD_LOST, identity)
-    cut_off = sum(read.is_cut_off for read in history.reads)
-    taken = sorted(untold & journal)
+    in_doubt = [read.identity for read in history.reads if read.is_cut_off]
+    cut_off = in_doubt.count("")
+    taken = sorted((untold & journal) - set(in_doubt))
     if len(taken) > cut_off:
         yield Fault(Kind.UNTOLD_LOST, taken[0], f"{len(taken)} gone, {cut_off} reads were cut off")
 
@@ -76,9 +88,9 @@ def _out_of_place(history: History, topic: str) -> Iterator[Fault]:
     for read in history.reads:
         if read.told_at is not None:
             places[read.identity].add(read.place)
+    for _, identity, place in _sightings(history):
+        places[identity].add(place)
     for look in history.looks:
-        for identity, place in look.places:
-            places[identity].add(place)
         for (_, first), (identity, second) in pairwise(look.places):
             if second <= first:
                 yield Fault(Kind.OUT_OF_PLACE, identity, f"{second} after {first}")

@@ -1,5 +1,7 @@
 """Readers of a retained queue, beside its senders: what they were told, and what they saw.
 
+These use the admin port; `remote_readers.py` has those that speak MSMQ.
+
 A receive is told (a message, and it is removed), empty, or cut off: then nobody can say whether it
 took one. A look is the whole queue at one moment, asked for after a step.
 """
@@ -11,14 +13,14 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.chaos.history import History, Look, Read
+from tests.chaos.remote_readers import RemoteReaders
 from tests.outside.rawconnection import Address
 from tests.outside.retained.clerk import Clerk, RefusedError, Seen, path
 
 READERS: Final = 2
 WAIT_S: Final = 1.0
 PAUSE_S: Final = 0.1  # of each reader, so that some messages wait whenever something happens
-LAST_S: Final = 10.0  # of reading as fast as they can; what waits then is seen by the last look
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 60.0  # while nobody reads anything
 CUT_OFF: Final = (OSError, http.client.HTTPException, RefusedError, LookupError, ValueError)
 
 
@@ -35,25 +37,34 @@ class Door:
 
 
 class Readers:
-    def __init__(self, queue: str, place: Callable[[], Address | None], history: History) -> None:
-        self._queue, self._history = path(queue), history
+    """Those of the admin port; the remote ones begin and end with them."""
+
+    def __init__(
+        self,
+        queue: str,
+        place: Callable[[], Address | None],
+        history: History,
+        remote: RemoteReaders,
+    ) -> None:
+        self._queue, self._history, self._remote = path(queue), history, remote
         self._clerk = Clerk(Door(place))
         self._tasks: list[asyncio.Task[None]] = []
-        self._ends_at: float | None = None
+        self._is_last = False
 
     def start(self) -> None:
         self._tasks = [asyncio.create_task(self._read()) for _ in range(READERS)]
+        self._remote.start()
 
     async def _read(self) -> None:
-        """Until it is told to finish, and then while there is something, for some seconds."""
-        while self._ends_at is None or time.monotonic() < self._ends_at:
+        """Until the queue is empty and nothing new comes."""
+        while True:
             read = Read(asked_at=time.monotonic())
             self._history.reads.append(read)
-            wait_s = WAIT_S if self._ends_at is None else 0.0
+            wait_s = 0.0 if self._is_last else WAIT_S
             try:
                 found = await asyncio.to_thread(self._clerk.receive, self._queue, wait_s=wait_s)
             except CUT_OFF:
-                read.is_cut_off = True
+                read.is_cut_off, read.over_at = True, time.monotonic()
                 await asyncio.sleep(PAUSE_S)
                 continue
             if found is not None:
@@ -62,7 +73,7 @@ class Readers:
                 self._history.events["messages read"] += 1
             elif wait_s == 0.0:
                 return
-            if self._ends_at is None:
+            if not self._is_last:
                 await asyncio.sleep(PAUSE_S)
 
     async def look(self, *, is_last: bool = False) -> bool:
@@ -76,13 +87,20 @@ class Readers:
         return True
 
     async def finish(self) -> None:
-        """All is healed and the senders are quiet: take some more, and look once more."""
-        self._ends_at = time.monotonic() + LAST_S
-        async with asyncio.timeout(PATIENCE_S):
-            await asyncio.gather(*self._tasks)
-            assert await self.look(is_last=True), "the last look was not answered"
+        """All is healed and the senders are quiet: take what is left, and look once more."""
+        self._is_last = True
+        waiting = {*self._tasks, *self._remote.finish()}
+        while waiting:
+            count = len(self._history.reads)
+            done, waiting = await asyncio.wait(waiting, timeout=PATIENCE_S)
+            for task in done:
+                task.result()
+            if not done and len(self._history.reads) == count:
+                raise TimeoutError("readers wait for ever")
+        assert await self.look(is_last=True), "the last look was not answered"
 
     async def stop(self) -> None:
+        await self._remote.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

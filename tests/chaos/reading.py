@@ -113,7 +113,7 @@ def landed(bootstrap: str, topics: Sequence[str]) -> Iterator[Landed]:
             offset=int(message.offset() or 0),
             identity=identity,
             digest=digest_of(body),
-            intact=_is_its_body(identity, body),
+            intact=is_its_body(identity, body),
         )
 
 
@@ -123,7 +123,7 @@ def identities(bootstrap: str, topics: Sequence[str]) -> list[str]:
     return [headers.get("msmq.id", b"").decode() for headers in found]
 
 
-def _is_its_body(identity: str, body: bytes) -> bool:
+def is_its_body(identity: str, body: bytes) -> bool:
     guid, _, ordinal = identity.partition("\\")
     try:
         return is_intact(body, UUID(guid).bytes_le, int(ordinal))

@@ -7,7 +7,9 @@ import msgspec
 import pytest
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
+from tests.adapters.reader.served import Served as ServedRpc
 from tests.cli.program import serve
+from tests.cli.remote_host import Host
 from tests.support.config import topic, write_config
 from tests.support.kafka import unique
 
@@ -30,3 +32,10 @@ def appliance(kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) ->
     with serve(config) as program:
         program.wait_line("ready: ")
         yield Served(config, kafka.bootstrap_servers, prefix, program.address("binary"))
+
+
+@pytest.fixture
+def host(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+    """An MSMQ host that is not ours."""
+    with ServedRpc().running() as served:
+        yield Host(served, capsys, monkeypatch)

@@ -33,6 +33,8 @@ FAULTS: dict[str, list[str] | None] = {
     "doctor": None,  # a fault is a finding, on stdout; tests/cli/test_doctor.py
     "trace": ["no-id"],
     "send": ["--queue", "private$\\"],
+    "backfill": ["--source", "x.jsonl", "--out", "/no", "--rate", "-1"],
+    "receive": ["--queue", "q", "--host", "no address"],
     "map list": NOT_THERE,
     "map add": ["private$\\q", *NOT_THERE],
     "map remove": ["private$\\q", *NOT_THERE],
@@ -44,6 +46,7 @@ FAULTS: dict[str, list[str] | None] = {
     "queue list": NOT_THERE,
     "queue peek": ["private$\\q", *NOT_THERE],
     "queue receive": ["private$\\q", *NOT_THERE],
+    "queue export": ["private$\\q", "--out", "o.jsonl", *NOT_THERE],
     "queue purge": ["private$\\q", "--yes", *NOT_THERE],
     "queue move": ["private$\\q", "--lookup-id", "1", "--to", "private$\\q;x", *NOT_THERE],
     "queue create": ["private$\\q", *NOT_THERE],

@@ -312,3 +312,15 @@ def test_what_is_made_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(kept) <= 10
     assert known.find(f"PRIVATE={LOCAL}\\{private_number('invented-0'):x}") is None
     assert known.find(f"PRIVATE={LOCAL}\\{private_number('invented-99'):x}") is not None
+
+
+def test_asking_what_a_queue_would_be_makes_none() -> None:
+    """A remote reader may name what he likes: only what he may read comes into being."""
+    made = Catalogue(LOCAL, [queue(), queue("private$\\x-*", topic="x")])
+    model = made.would_be("private$\\X-1")
+    assert model is not None
+    assert model.mapping.queue == "private$\\x-*"
+    assert [known.name for known in made.known()] == ["private$\\orders"]
+    assert made.would_be("PRIVATE$\\Orders") is made.by_name("private$\\orders")
+    assert made.would_be("private$\\other") is None
+    assert made.would_be("private$\\order_queue$") is None

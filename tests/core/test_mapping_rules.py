@@ -3,7 +3,6 @@
 import pytest
 
 from bridge.core.mapping_rules import (
-    UNSUPPORTED,
     Defaults,
     HeaderRules,
     JournalTopic,
@@ -72,12 +71,6 @@ def test_keys() -> None:
             Key.parse(text)
 
 
-def test_what_is_not_done_yet_is_refused_and_named() -> None:
-    with pytest.raises(ConfigError, match="allow_read is not supported yet") as caught:
-        Defaults(allow_read=("bob",))
-    assert caught.value.where == "allow_read"
-
-
 @pytest.mark.parametrize(
     ("option", "value"),
     [
@@ -110,11 +103,6 @@ def test_which_topics_are_storage() -> None:
     pattern = QueueMapping(queue=QueuePath("b*"), mode="retain")
     mappings = Mappings(queues=(kept, pattern, mapped("c", "passed-on")))
     assert mappings.retained_topics() == {"kept"}
-
-
-def test_the_table_names_options_that_exist() -> None:
-    assert set(UNSUPPORTED) == {"allow_read"}
-    assert set(UNSUPPORTED) <= set(QueueSettings.__struct_fields__)
 
 
 def test_auto_create() -> None:

@@ -37,7 +37,7 @@ from bridge.protocol.events import BytesReceived, Decided, Instant, Tick
 from bridge.wire.binary.convert import message_from_packet
 from bridge.wire.binary.packet import Packet, PacketReader, UserMessage
 from bridge.wire.binary.ping import Ping
-from tests.fuzz import rpc, srmp
+from tests.fuzz import remote_read, rpc, srmp
 from tests.vectors.binary import PACKETS
 
 CORPUS = Path(__file__).parent / "corpus"
@@ -210,6 +210,7 @@ TARGETS: dict[str, Target] = {
         *(packets, session, handshake, ping, names, body, json_paths, topics),
         *(mapping_file, config_file, capture, hex_text, record),
         *srmp.TARGETS,
+        *remote_read.TARGETS,
         *rpc.TARGETS,
     )
 }
@@ -260,5 +261,6 @@ _SEEDS: dict[str, list[bytes]] = {
         b"\0dest\0DIRECT=OS:a\\q\0transport\0binary"
     ],
     **srmp.SEEDS,
+    **remote_read.SEEDS,
     **rpc.SEEDS,
 }

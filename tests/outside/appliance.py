@@ -35,8 +35,10 @@ QUEUES: Mapping[str, bool] = {
     "many": True,
 }
 _LISTENER = re.compile(
-    r"\b(binary|admin|ping|srmp)\b.*?((?:\d{1,3}\.){3}\d{1,3}|localhost):(\d+)", re.I
+    r"\b(binary|admin|ping|srmp|rpc|rpc_qp|endpoint_mapper)\b.*?((?:\d{1,3}\.){3}\d{1,3}|localhost):(\d+)",
+    re.I,
 )
+_TELLING = ("srmp", "rpc", "rpc_qp", "endpoint_mapper")  # they say where they are
 _SAMPLE = re.compile(r"^(\w+)(?:\{(.*)\})? ([0-9.eE+-]+)$", re.M)
 
 
@@ -49,6 +51,9 @@ class Settings:
     peers: Mapping[str, str] = field(default_factory=dict)
     listen: Mapping[str, object] = field(default_factory=dict)
     srmp: Mapping[str, object] = field(default_factory=dict)
+    rpc: Mapping[str, object] = field(default_factory=dict)
+    users: Mapping[str, str] = field(default_factory=dict)  # of remote readers: their passwords
+    defaults: Mapping[str, object] = field(default_factory=dict)  # of the mappings
 
 
 def queue(name: str, host: str = HOST) -> Name:
@@ -100,12 +105,13 @@ class Appliance:
         """JSON is YAML too."""
         wanted = self.settings
         off = dict.fromkeys(("ping", "srmp", "srmp_tls", "rpc", "rpc_qp", "endpoint_mapper"))
-        mappings = self.folder / "mappings.yaml"
+        mappings, users = self.folder / "mappings.yaml", self.folder / "users.yaml"
         settings = {
             "queue_manager": {"id": str(self.guid), "names": [HOST, "127.0.0.1"], **wanted.manager},
             "peers": dict(wanted.peers),
             "listen": {"host": "127.0.0.1", "binary": 0, "admin": 0, **off, **wanted.listen},
             "srmp": dict(wanted.srmp),
+            "rpc": {**({"users": str(users)} if wanted.users else {}), **wanted.rpc},
             "kafka": {"bootstrap.servers": self.bootstrap},
             "topic_prefix": self.prefix,
             "data": str(self.data),
@@ -120,7 +126,10 @@ class Appliance:
         self.queues = list(entries)
         self.data.mkdir(exist_ok=True)
         self.config.write_text(json.dumps(settings, indent=1))
-        mappings.write_text(json.dumps({"queues": queues}, indent=1))
+        described = {"queues": queues, "defaults": dict(wanted.defaults)}
+        mappings.write_text(json.dumps(described, indent=1))
+        passwords = {name: {"password": password} for name, password in wanted.users.items()}
+        users.write_text(json.dumps(passwords, indent=1))
 
     def topic(self, name: str) -> str:
         return f"{self.prefix}-{name}"
@@ -197,7 +206,8 @@ class Appliance:
                 self._news.notify_all()
 
     def _wait_until_ready(self, deadline: float) -> None:
-        wanted = {"binary", "admin", *(("srmp",) if "srmp" in self.settings.listen else ())}
+        listen = self.settings.listen
+        wanted = {"binary", "admin", *(name for name in listen if name in _TELLING)}
         while soon(0) < deadline:
             with self._news:
                 told = self._news.wait_for(lambda: wanted <= set(self.listeners), 5)

@@ -224,6 +224,13 @@ _INTERNAL: Final[dict[int, type[EstablishConnection | ConnectionParameters | Ses
 
 def restore(wire: bytes, body: bytes) -> bytes:
     """The packet that `UserMessage.wire_without_body` and its body came from."""
+    _properties, gap = body_place(wire, len(body))
+    return wire[:gap] + body + wire[gap:]
+
+
+def body_place(wire: bytes, size: int) -> tuple[int, int]:
+    """Where the MessagePropertiesHeader starts in a packet that lost a body of this size, and
+    where the body was."""
     base = BaseHeader.unpack(wire)
     end = len(wire)
     _user, present, offset = UserHeader.unpack_from(wire, _BASE_SIZE, end)
@@ -231,10 +238,10 @@ def restore(wire: bytes, body: bytes) -> bytes:
         _transaction, offset = TransactionHeader.unpack_from(wire, offset, end)
     if present & SECURITY:
         _security, offset = SecurityHeader.unpack_from(wire, offset, end)
-    gap, size = PropertiesHeader.body_gap(wire, offset, end)
-    if size != len(body) or base.packet_size != end + size:
-        raise WireError("MessagePropertiesHeader.MessageSize", size, f"{len(body)} bytes of body")
-    return wire[:gap] + body + wire[gap:]
+    gap, said = PropertiesHeader.body_gap(wire, offset, end)
+    if said != size or base.packet_size != end + size:
+        raise WireError("MessagePropertiesHeader.MessageSize", said, f"{size} bytes of body")
+    return offset, gap
 
 
 def _without_session(head: bytes, size: int) -> bytes:

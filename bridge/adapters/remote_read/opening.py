@@ -1,0 +1,79 @@
+"""Opens queues for readers: their names, and whether they may. MS-MQRR 3.1.4.2, MS-MQMP 3.1.4.2"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from bridge.adapters.own_hosts import OwnHosts
+from bridge.adapters.remote_read.reads import Owner
+from bridge.adapters.retained.service import traits_of
+from bridge.core.catalogue import Catalogue
+from bridge.core.remote_read.access import ReadAccess
+from bridge.core.remote_read.naming import Home, queue_of
+from bridge.core.retained.errors import Refused, Status
+from bridge.core.retained.naming import is_system, parent_of
+from bridge.core.retained.queues import Access, Share
+from bridge.model.guid import Guid
+from bridge.protocol.rpc.calls import Call
+from bridge.wire.rpc.queue_format import QueueFormat
+
+MOST_QUEUES: Final = 10_000  # from here on nobody makes another one by its name alone
+Allowed = Callable[[], tuple[str, ...] | None]
+
+
+class Opening:
+    """`hosts` are all that a name may call us, `defaults` tells who may read what no mapping has:
+    the queues of the machine, and those whose mapping is gone."""
+
+    def __init__(
+        self,
+        service: Owner,
+        catalogue: Callable[[], Catalogue],
+        hosts: OwnHosts,
+        local: Guid,
+        access: ReadAccess,
+        defaults: Allowed,
+    ) -> None:
+        self._service, self._catalogue, self._hosts = service, catalogue, hosts
+        self._local, self.access, self._defaults = local, access, defaults
+
+    def open(self, call: Call, name: QueueFormat, access: int, share: int) -> int:
+        """A handle of the retained queues. Refused, in this order: bad parameters, no such queue,
+        no right to read it, somebody else has it."""
+        if access not in list(Access) or share not in list(Share):
+            raise Refused(Status.INVALID_PARAMETER, f"access {access:#x}, share {share:#x}")
+        queue = queue_of(name, self._home(call))
+        self._demand(call, parent_of(queue))
+        return self._service.queues.handles.open(queue, Access(access), Share(share))
+
+    def _home(self, call: Call) -> Home:
+        return Home(
+            guid=self._local,
+            is_ours=lambda host: host in self._hosts or host == call.local[0],
+            path_of=self._path_of,
+        )
+
+    def _path_of(self, number: int) -> str | None:
+        found = self._catalogue().find(f"PRIVATE={self._local}\\{number:08x}")
+        return None if found is None else found.name
+
+    def _demand(self, call: Call, path: str) -> None:
+        """That the caller may read it; also that there is such a queue."""
+        queues, is_machine = self._service.queues, is_system(path)
+        model = None if is_machine else self._catalogue().would_be(path)
+        if queues.queue(path) is None and model is None:
+            raise Refused(Status.QUEUE_NOT_FOUND, path)
+        allowed = self._defaults() if model is None else model.mapping.allow_read
+        if not self.access.permits(call.user, allowed):
+            raise Refused(Status.ACCESS_DENIED, path)
+        if queues.queue(path) is None:
+            self._make(path)
+
+    def _make(self, path: str) -> None:
+        """A pattern takes the name, but nobody has sent to it yet."""
+        queues = self._service.queues
+        queue = self._catalogue().by_path(path) if len(queues.names()) < MOST_QUEUES else None
+        if queue is None:
+            raise Refused(Status.QUEUE_NOT_FOUND, path)
+        queues.define(queue.name, traits_of(queue))

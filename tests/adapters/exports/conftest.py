@@ -1,0 +1,3 @@
+from tests.adapters.reader.conftest import served
+
+__all__ = ["served"]

@@ -1,0 +1,42 @@
+"""No users and no minimum level: whoever reaches the port may read, unless a mapping says who."""
+
+import pytest
+
+from tests.outside.appliance import Settings
+from tests.outside.rpc.conftest import OpenReader, Send, path
+from tests.outside.rpc.reader import PEEK_CURRENT, Account, FaultError
+
+pytestmark = pytest.mark.kafka
+NOBODY = Account(level=1)
+
+
+@pytest.fixture(scope="module")
+def settings() -> Settings:
+    return Settings(
+        queues={
+            "kept1": {"mode": "retain"},
+            "kept2": {"mode": "retain", "allow_read": ["ann"]},
+            "journaled": {"mode": "retain", "journal": "{queue}.journal"},
+        },
+        listen={"rpc": 0},
+        rpc={"minimum_level": "none"},
+    )
+
+
+def test_anonymous_readers(send: Send, open_reader: OpenReader) -> None:
+    send("kept1", b"M1")
+    reader = open_reader(NOBODY)
+    assert reader.take(reader.open(path("kept1")), timeout=30_000) == b"M1"
+    with pytest.raises(FaultError) as caught:
+        reader.open(path("kept2"))
+    assert caught.value.status == 0xC00E0025
+
+
+def test_the_journal_has_what_was_received(send: Send, open_reader: OpenReader) -> None:
+    """2.1 op 9: ACK drives the journal copy; a journal is read like any queue."""
+    send("journaled", b"M1")
+    reader = open_reader(NOBODY)
+    journal = reader.open(path("journaled") + ";JOURNAL")
+    assert reader.take(reader.open(path("journaled")), timeout=30_000) == b"M1"
+    assert reader.start(journal, PEEK_CURRENT, timeout=30_000).body == b"M1"
+    assert reader.take(journal) == b"M1"
