@@ -19,7 +19,7 @@ from bridge.adapters.intake import Intake, ShardPump
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.health import KafkaHealth
 from bridge.adapters.kafka.sink import KafkaShardSink
-from bridge.adapters.kafka.topics import OwnTopics, ensure_topics
+from bridge.adapters.kafka.topics import OwnTopics, cluster_of, ensure_topics
 from bridge.adapters.kafka.tracer import Follower, Tracer
 from bridge.adapters.kafka.worker import Worker
 from bridge.adapters.mapped_queues import MappedQueues
@@ -256,13 +256,16 @@ class Appliance:
     async def _ensure_topics(
         self, settings: dict[str, Any], own: OwnTopics
     ) -> dict[str, TopicLimits]:
-        """In a worker, so that nobody who gives up waits for a Kafka that is away."""
-        worker = Worker("topics")
         topics = self.mappings.topics()
         kept = self.mappings.retained_topics()
         make = partial(ensure_topics, settings, own, self.config.shards, topics, kept)
+        return await self._ask_kafka(make)
+
+    async def _ask_kafka(self, call: Callable[[], Result]) -> Result:
+        """In a worker, so that nobody who gives up waits for a Kafka that is away."""
+        worker = Worker("topics")
         try:
-            return await self._patiently(lambda: worker.run(make))
+            return await self._patiently(lambda: worker.run(call))
         finally:
             worker.stop()
 
@@ -306,11 +309,17 @@ class Appliance:
         self._queues.catalogue.local = self.id
         keeper.put(IDENTITY_KEY, identity_entry(self.id))
         self._ordinals = Ordinals(
-            kept.get(ORDINALS_KEY), lambda mark: keeper.put(ORDINALS_KEY, mark)
+            kept.get(ORDINALS_KEY),
+            lambda mark: keeper.put(ORDINALS_KEY, mark),
+            lambda: keeper.has_settled(ORDINALS_KEY),
         )
         self._sequential = SequentialIds(
-            kept.get(SEQUENTIAL_KEY), lambda mark: keeper.put(SEQUENTIAL_KEY, mark)
+            kept.get(SEQUENTIAL_KEY),
+            lambda mark: keeper.put(SEQUENTIAL_KEY, mark),
+            lambda: keeper.has_settled(SEQUENTIAL_KEY),
         )
+        for pump in self._pumps:
+            pump.is_short = lambda: self._sequential.is_short or self._ordinals.is_short
         self._receipts.local, self._receipts.ordinals = self.id, self._ordinals
         self._book = known_peers(kept)
         if self._queues.catalogue.is_open_ended:  # a queue's number is known once its name was seen
@@ -320,6 +329,7 @@ class Appliance:
 
     async def _start_retained(self, settings: dict[str, Any], own: OwnTopics) -> None:
         """Also without a retained queue: journals and dead letters can be read."""
+        cluster = await self._ask_kafka(partial(cluster_of, settings))
         with self._writing_data():
             self._retained = RetainedService(
                 self.config.data / f"{own.prefix}.retained.sqlite",
@@ -331,6 +341,7 @@ class Appliance:
                 prefix=own.prefix,
                 deadletter=(own.deadletter, len(self._pumps)),
                 local=self.id,
+                cluster=cluster,
                 clock_skew_s=int(self.config.queue_manager.clock_skew_s),
                 quota_kb=self.config.queue_manager.quota_kb,
                 release_after_s=float(self.config.rpc.release_after_s),

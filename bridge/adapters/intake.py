@@ -18,6 +18,7 @@ import time
 from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from operator import attrgetter
 from typing import Final, Protocol
 
@@ -44,6 +45,7 @@ MAX_PENDING_BYTES: Final = 64 << 20
 TASKS_AT_ONCE: Final = 200  # in one unit
 TASK_BYTES: Final = 16 << 20
 HEARTBEAT_S: Final = 10.0
+REST_S: Final = 0.05  # while ids are short
 RETRY_S: Final = (0.1, 0.5, 1.0, 2.0)
 
 _log = logging.getLogger(__name__)
@@ -135,6 +137,7 @@ class ShardPump:
         self._tasks: deque[Task] = deque()  # not yet in a unit
         self._flying_tasks: list[Task] = []
         self.on_forwards: Callable[[Sequence[Forward], ShardPump], None] = lambda _f, _pump: None
+        self.is_short: Callable[[], bool] = lambda: False  # of ids: nothing is decided then
         self._puts: dict[str, bytes] = {}  # the owner's state entries, not yet in a unit
         self._flying_puts: dict[str, bytes] = {}
         self.is_open = False
@@ -162,27 +165,36 @@ class ShardPump:
                 self._release(self._waiting.popleft())
                 self._wake()
                 continue
+            if self.is_short():
+                self._go_on_after(partial(asyncio.sleep, REST_S))  # and look again
+                return
             missing = self.shard.unknown_topics(submission.messages)
             if missing and self._prepare is not None:
-                self._preparing = asyncio.create_task(self._look_at(missing))
-                self._preparing.add_done_callback(self._on_looked)
+                self._go_on_after(partial(self._look_at, self._prepare, missing))
                 return
             self._waiting.popleft()
             submission.verdicts = self.shard.admit(submission.messages, submission.via)
             self._filling.append(submission)
             self._wake()
 
-    async def _look_at(self, topics: set[str]) -> None:
-        assert self._prepare is not None
+    def _go_on_after(self, what: Callable[[], Awaitable[None]]) -> None:
+        self._preparing = asyncio.create_task(self._go_on(what))
+        self._preparing.add_done_callback(self._on_looked)
+
+    async def _go_on(self, after: Callable[[], Awaitable[None]]) -> None:
         try:
-            await self._prepare(topics)
-        except SinkUnavailable as error:
-            _log.warning("%s; trying again", error)
-            await asyncio.sleep(RETRY_S[-1])
+            await after()
         finally:
             self._preparing = None
         if self.is_open:
             self._decide()
+
+    async def _look_at(self, prepare: Prepare, topics: set[str]) -> None:
+        try:
+            await prepare(topics)
+        except SinkUnavailable as error:
+            _log.warning("%s; trying again", error)
+            await asyncio.sleep(RETRY_S[-1])
 
     def _on_looked(self, task: asyncio.Task[None]) -> None:
         """A bug of ours ends the pump, loudly; else its messages would wait for ever."""
@@ -194,6 +206,10 @@ class ShardPump:
         """A state entry of the owner's, durable with the next unit."""
         self._puts[key] = value
         self._wake()
+
+    def has_settled(self, key: str) -> bool:
+        """Kafka has what was `put` there."""
+        return key not in self._puts and key not in self._flying_puts
 
     def forget(self, ordinals: Sequence[int]) -> None:
         """Acks that their peers have taken."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -12,7 +13,7 @@ from bridge.model.message import Message
 
 KEPT_S: Final = 1800  # 30 minutes
 KEPT_AT_LEAST: Final = 10_000
-KEPT_AT_MOST: Final = 250_000  # bounds the memory (about 50 MB); Windows keeps 10,000
+KEPT_AT_MOST: Final = 250_000  # bounds the memory (about 60 MB); Windows keeps 10,000
 
 
 # An ordinal; or `ordinal@destination` where one message goes to several queues, a copy to each.
@@ -40,7 +41,8 @@ class History:
 
     def __init__(self, at_least: int = KEPT_AT_LEAST, at_most: int = KEPT_AT_MOST) -> None:
         self._at_least, self._at_most = at_least, at_most
-        self._seen: dict[tuple[Guid, Mark], int] = {}
+        # A plain dict looks at every hole that it has in front before it finds its first item.
+        self._seen: OrderedDict[tuple[Guid, Mark], int] = OrderedDict()
         self._fresh: dict[Guid, list[Mark]] = {}
 
     def __len__(self) -> int:
@@ -74,11 +76,12 @@ class History:
 
     def _forget(self, now: int) -> None:
         """Drop what is too old, a few at a time."""
-        for key, at in list(_first(self._seen, 2)):
-            if len(self._seen) > self._at_least and (
-                len(self._seen) > self._at_most or at < now - KEPT_S
-            ):
-                del self._seen[key]
+        for _ in range(2):
+            key, at = next(iter(self._seen.items()))
+            is_old = at < now - KEPT_S and len(self._seen) > self._at_least
+            if not is_old and len(self._seen) <= self._at_most:
+                return
+            del self._seen[key]
 
     def take_fresh(self, now: int, unit: int) -> dict[str, bytes]:
         """What was added since the last call, as an entry for the seen topic.
@@ -91,21 +94,22 @@ class History:
         self._fresh = {}
         return {str(unit): msgspec.json.encode(SeenIds(at=now, ids=ids))}
 
-    def restore(self, entries: Iterable[bytes]) -> None:
+    def restore(self, entries: Sequence[bytes]) -> None:
+        """What was seen last comes last: only as much is read as is kept."""
         decoder = msgspec.json.Decoder(SeenIds)
-        for data in entries:
+        newest: dict[tuple[Guid, Mark], int] = {}
+        now = 0
+        for data in reversed(entries):
             entry = decoder.decode(data)
-            for text, marks in entry.ids.items():
+            now = max(now, entry.at)
+            is_old = entry.at < now - KEPT_S and len(newest) >= self._at_least
+            if is_old or len(newest) >= self._at_most:
+                break
+            for text, marks in reversed(entry.ids.items()):
                 source = Guid.parse(text)
-                for mark in marks:
-                    self._seen.pop((source, mark), None)
-                    self.add(source, mark, entry.at)
+                for mark in reversed(marks):
+                    newest.setdefault((source, mark), entry.at)
+        self._seen = OrderedDict(reversed(newest.items()))
+        while len(self._seen) > self._at_most:
+            self._seen.popitem(last=False)
         self._fresh = {}
-
-
-def _first(
-    items: dict[tuple[Guid, Mark], int], count: int
-) -> Iterable[tuple[tuple[Guid, Mark], int]]:
-    iterator = iter(items.items())
-    for _ in range(min(count, len(items))):
-        yield next(iterator)

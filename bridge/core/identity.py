@@ -49,13 +49,32 @@ def peer_entry(host: str) -> bytes:
 
 
 class SequentialIds:
-    """Ids in blocks: the mark in Kafka is always ahead of what was given out."""
+    """Ids in blocks: the mark in Kafka is always ahead of what was given out.
 
-    def __init__(self, mark: bytes | None, reserve: Callable[[bytes], None]) -> None:
+    The mark is committed by one shard. What that shard commits comes with the mark or after it; all
+    others decide on nothing while ids are short, or theirs could be committed before it."""
+
+    def __init__(
+        self,
+        mark: bytes | None,
+        reserve: Callable[[bytes], None],
+        is_settled: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`is_settled`: Kafka has the last mark that was given to `reserve`."""
         self._next = 1 if mark is None else int(msgspec.json.decode(mark))
-        self._limit = self._next
-        self._reserve = reserve
+        self._limit = self._safe = self._next
+        self._reserve, self._is_settled = reserve, is_settled
         self._extend()
+
+    @property
+    def is_short(self) -> bool:
+        """Less than a quarter of a block is left below the mark that Kafka has."""
+        if self._is_near(self._safe) and self._is_settled():
+            self._safe = self._limit
+        return self._is_near(self._safe)
+
+    def _is_near(self, limit: int) -> bool:
+        return self._next > limit - BLOCK // 4
 
     def _extend(self) -> None:
         self._limit += BLOCK

@@ -6,6 +6,7 @@ Digest data-model.md section 4; design D7, DM-35. A property at its default has 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -34,6 +35,7 @@ def _guid(value: Guid) -> bytes:
     return str(value).encode()
 
 
+@lru_cache(maxsize=4096)  # record after record has the same ones
 def _unguid(data: bytes) -> Guid:
     return Guid.parse(data.decode())
 
@@ -222,8 +224,11 @@ def message_from_record(record: Record) -> Message:
     """The message that this record was made from."""
     headers = record.headers
     _, _, ordinal = headers["msmq.id"].decode().partition("\\")
+    known = _BY_HEADER
     fields = {
-        row.field: row.decode(headers[name]) for name, row in _BY_HEADER.items() if name in headers
+        row.field: row.decode(data)
+        for name, data in headers.items()
+        if (row := known.get(name)) is not None
     }
     return Message(
         source=_unguid(headers["msmq.source"]),

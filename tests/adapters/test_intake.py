@@ -371,6 +371,55 @@ def test_what_the_owner_puts_survives_a_failed_unit(plan: list[str]) -> None:  #
     play(scene, lambda: World(plan))
 
 
+@pytest.mark.parametrize("plan", [[], ["before"], ["after"], ["before", "closed", "after"]])
+def test_what_was_put_is_settled_when_kafka_has_it(plan: list[str]) -> None:  # DM-1
+    async def scene(world: World) -> None:
+        assert world.pump.has_settled("mark")
+        world.sink.gate.clear()
+        world.pump.put("mark", b"1")
+        assert not world.pump.has_settled("mark")
+        await until(world.sink.publishing)
+        assert not world.pump.has_settled("mark")  # on its way
+        world.pump.put("mark", b"2")
+        world.sink.gate.set()
+        await world.drain()
+        assert world.log.state["mark"] == b"2"
+        assert world.pump.has_settled("mark")
+
+    play(scene, lambda: World(plan))
+
+
+def test_nothing_is_decided_while_ids_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """DM-1: an id beyond the mark that Kafka has could come again after a crash."""
+    monkeypatch.setattr(module, "REST_S", 0.0)
+
+    async def scene(world: World) -> None:
+        asked, is_short = asyncio.Event(), True
+
+        def short() -> bool:
+            asked.set()
+            return is_short
+
+        world.pump.is_short = short
+        world.submit(step(1))
+        world.submit(step(2))
+        asked.clear()
+        await until(asked)  # it asks again and again
+        committed = asyncio.Event()
+        world.pump.on_change = committed.set
+        world.pump.put("mark", b"1")  # what makes ids plenty is not held up
+        await until(committed)
+        assert world.pump.has_settled("mark")
+        assert world.values == []
+        assert world.answers == []
+        is_short = False
+        await world.drain()
+        assert world.values == [b"step 1", b"step 2"]
+        assert world.outcomes == [["accepted"], ["accepted"]]
+
+    play(scene)
+
+
 def test_draining_waits_for_puts_and_messages_but_not_for_nothing() -> None:
     async def scene(world: World) -> None:
         await world.drain()

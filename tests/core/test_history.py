@@ -175,3 +175,41 @@ def test_a_restart_keeps_order_and_bounds() -> None:
     after.add(OTHER, 1, NOW + 100)
     assert not after.knows(SENDER, 0, NOW)  # the oldest went first
     assert after.knows(SENDER, 9, NOW)
+
+
+def test_a_restart_reads_no_more_than_it_keeps() -> None:
+    """Newest first: what could not be kept anyway may even be unreadable."""
+    before = History()
+    entries: list[bytes] = [b"not JSON"]
+    for number in range(100):
+        before.add(SENDER, number, NOW)
+        entries += before.take_fresh(NOW, number).values()
+    after = History(at_least=10, at_most=50)
+    after.restore(entries)
+    assert [n for n in range(100) if (SENDER, n) in after] == list(range(50, 100))
+
+
+def test_a_restart_forgets_what_is_too_old() -> None:  # QB-72
+    before = History()
+    before.add(SENDER, 1, LONG_AGO)
+    entries = [b"not JSON", *before.take_fresh(LONG_AGO, 1).values()]
+    for number in range(10):
+        before.add(OTHER, number, NOW)
+        entries += before.take_fresh(NOW, 2 + number).values()
+    after = History(at_least=10)
+    after.restore(entries)
+    assert (SENDER, 1) not in after
+    assert len(after) == 10
+
+
+def test_a_restart_knows_when_an_id_was_seen_last() -> None:  # QB-71
+    before = History()
+    entries: list[bytes] = []
+    for unit, mark in enumerate((1, 2, 3, 1)):
+        if not before.knows(SENDER, mark, NOW):
+            before.add(SENDER, mark, NOW)
+        entries += before.take_fresh(NOW, unit).values()
+    after = History(at_least=1, at_most=3)
+    after.restore(entries)
+    after.add(OTHER, 1, NOW)
+    assert [(SENDER, n) in after for n in (1, 2, 3)] == [True, False, True]

@@ -12,6 +12,7 @@ from bridge.core.identity import (
     BLOCK,
     IDENTITY_KEY,
     Ordinals,
+    SequentialIds,
     identity_entry,
     known_identity,
 )
@@ -36,6 +37,12 @@ class Kafka:
         ordinals = Ordinals(self.durable, self.asked.append)
         self.commit()
         return ordinals
+
+    def start_sequential(self) -> SequentialIds:
+        self.asked.clear()
+        ids = SequentialIds(self.durable, self.asked.append, lambda: not self.asked)
+        self.commit()
+        return ids
 
 
 def test_an_identity_is_kept() -> None:  # DM-1, design 3.2
@@ -94,6 +101,45 @@ def test_no_id_twice_whenever_the_process_dies(steps: list[int | str]) -> None: 
                     ordinal = ordinals()
                     assert ordinal not in seen
                     seen.add(ordinal)
+
+
+@given(st.lists(st.one_of(st.integers(1, HALF // 2), st.sampled_from(("commit", "crash")))))
+def test_whoever_waits_while_ids_are_short_never_passes_the_mark(steps: list[int | str]) -> None:
+    """DM-1: the shard that commits the marks may hang for as long as it likes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(identity, "BLOCK", 2 * HALF)
+        kafka = Kafka()
+        ids, seen = kafka.start_sequential(), set[int]()
+        for action in steps:
+            if action == "crash":
+                ids = kafka.start_sequential()
+            elif action == "commit":
+                kafka.commit()
+            elif not ids.is_short:
+                given_out = [ids() for _ in range(int(action))]
+                assert kafka.durable is not None
+                assert max(given_out) < int(kafka.durable)
+                assert seen.isdisjoint(given_out)
+                seen.update(given_out)
+        kafka.commit()
+        assert not ids.is_short  # nobody waits for ever
+
+
+def test_short_of_ids_before_the_mark_is_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identity, "BLOCK", 16)
+    kafka = Kafka()
+    ids = kafka.start_sequential()  # the mark that Kafka has is 17
+    taken = 0
+    while not ids.is_short:
+        taken = ids()
+    assert taken == 13  # a quarter of the block is left for who decides right now
+    kafka.commit()
+    assert not ids.is_short
+
+
+def test_what_is_decided_at_once_fits_in_what_is_left() -> None:
+    """Whoever found enough ids decides on one submission; readers' copies come with the mark."""
+    assert BLOCK // 4 >= MAX_PENDING
 
 
 def test_the_wrap_skips_0() -> None:  # 2.13: u32, may wrap

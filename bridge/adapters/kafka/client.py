@@ -108,6 +108,7 @@ def consumer(settings: Settings, group: str) -> Consumer:
     return Consumer(
         {
             "fetch.wait.max.ms": 50,
+            "queued.max.messages.kbytes": 16 << 10,  # that many are read ahead, whatever waits
             **_common(settings),
             "group.id": group,
             "isolation.level": "read_committed",

@@ -31,7 +31,7 @@ Partition = tuple[str, int]
 RETRY_S: Final = 2.0
 LOOK_AGAIN_S: Final = 30.0  # for a topic that is not there
 WAIT_S: Final = 0.2  # for a record, while nothing else is to be done
-_PER_CALL: Final = 1000
+_PER_CALL: Final = 5000
 _AHEAD: Final = 4  # batches that the loop has not taken yet
 _NOT_THERE: Final = (
     KafkaError.UNKNOWN_TOPIC_OR_PART,
@@ -206,8 +206,9 @@ def _place(at: RecordAt) -> tuple[str, int, int]:
 
 def record_of(message: Message) -> Record:
     """A record as it was produced."""
-    pairs = cast(list[tuple[str, bytes | None]], message.headers() or [])
-    headers = {name: value or b"" for name, value in pairs}
+    headers = dict(cast(list[tuple[str, bytes]], message.headers() or ()))
+    if None in headers.values():  # a header may have no value
+        headers = {name: value or b"" for name, value in headers.items()}
     return Record(
         message.topic() or "",
         message.value() or b"",

@@ -156,6 +156,14 @@ def _mapped(name: str, *, is_kept: bool = False) -> NewTopic:
     return NewTopic(name, _BROKER_DEFAULT, _BROKER_DEFAULT, config=config)
 
 
+def cluster_of(settings: Settings) -> str:
+    """Its id: two clusters may have the same topics, but not the same records in them."""
+    try:
+        return admin_client(settings).list_topics(timeout=CALL_TIMEOUT_S).cluster_id or ""
+    except KafkaException as error:
+        raise unavailable("asking for the cluster's id", error) from error
+
+
 def _existing(admin: AdminClient) -> dict[str, int]:
     metadata = admin.list_topics(timeout=CALL_TIMEOUT_S)
     return {name: len(topic.partitions) for name, topic in metadata.topics.items()}

@@ -40,6 +40,9 @@ from bridge.protocol.events import Instant
 
 TOPIC: Final = "retained-topic/"  # state entries: topics to follow that no mapping names
 SAVE_S: Final = 0.25
+SAVE_ROWS: Final = (
+    50_000  # at the start: a crash does not begin again, and SQLite's log stays small
+)
 LOOK_S: Final = 1.0
 MOST_FLYING: Final = 2000  # commits under way; beyond that no message grows too old for a moment
 REST_S: Final = 0.05
@@ -65,6 +68,7 @@ class RetainedService:
         prefix: str,
         deadletter: tuple[str, int],
         local: Guid,
+        cluster: str,
         clock_skew_s: int = 0,
         quota_kb: int | None = None,
         release_after_s: float = 300.0,
@@ -74,7 +78,7 @@ class RetainedService:
         self._removed = removed
         self._file, self._settings, self._pump = file, settings, keeper
         self._receipts, self._ids, self._catalogue = receipts, ids, catalogue
-        self._prefix, self.local = prefix, local
+        self._prefix, self.local, self._cluster = prefix, local, cluster
         self._deadletter, self._deadletters = deadletter
         self._skew, self._quota_kb, self._release_after_s = clock_skew_s, quota_kb, release_after_s
         self._answers: dict[tuple[int, int], asyncio.Future[Answer]] = {}
@@ -85,6 +89,7 @@ class RetainedService:
         self._followed: set[Partition] = set()
         self._caught_up = asyncio.Event()
         self._is_live = False
+        self._unsaved = 0  # rows
         self._positions: dict[Partition, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._journals: dict[str, str] = {}  # topics, by queue
@@ -97,7 +102,7 @@ class RetainedService:
 
     def _open(self) -> None:
         """A shelf as of its last position, with all that has left since."""
-        identity = f"{self.local}/{self._prefix}"
+        identity = f"{self.local}/{self._prefix}/{self._cluster}"  # offsets mean nothing elsewhere
         try:
             self.view = RetainedView(self._file, identity)
             self._bring_up_to_date()
@@ -274,9 +279,13 @@ class RetainedService:
 
     def _replay(self, batch: Batch) -> None:
         self.view.replay(batch.rows)
+        self._unsaved += len(batch.rows)
         self._ended |= batch.ended
-        if self._followed <= self._ended:
+        is_over = self._followed <= self._ended
+        if is_over or self._unsaved >= SAVE_ROWS:
             self._save()
+            self._unsaved = 0
+        if is_over:
             self._caught_up.set()
 
     def _arrive(self, rows: Sequence[Row]) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import groupby
+from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
@@ -55,6 +55,9 @@ create table position (
 ) without rowid;
 """
 _ADD: Final = "insert into row values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+# A statement at a time lets go of the interpreter's lock, and may wait long to get it back.
+_TOGETHER: Final = 500
+_ADD_TOGETHER: Final = _ADD + f", {_ADD[_ADD.index('(') :]}" * (_TOGETHER - 1)
 _GET: Final = "select * from row where queue = ? and lookup_id = ?"
 _REMOVE: Final = "delete from row where queue = ? and lookup_id = ?"
 _OF_RECORD: Final = "select * from row where topic = ? and partition = ? and offset = ?"
@@ -76,7 +79,7 @@ _BELOW: Final = "select * from row where topic = ? and partition = ? and offset 
 
 _decode_fate: Final = msgspec.msgpack.Decoder(Fate).decode
 _GONE: Final = Fate(reason=0xFFFF).encode()  # why does not matter in here
-_CHUNK: Final = 1000
+_CHUNK: Final = 5000
 _UNUSABLE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR)
 
 
@@ -126,7 +129,7 @@ class RetainedView:
         values = [self._values(row) for row in rows]
         self._change("savepoint adding")
         try:
-            self._change_many(_ADD, values)
+            self._insert(values)
         except ValueError:
             self._change("rollback to adding")
             self._change("release adding")
@@ -135,6 +138,14 @@ class RetainedView:
         for queue, its in groupby(rows, key=attrgetter("queue")):
             sizes = [row.size for row in its]
             self._count(queue, len(sizes), sum(sizes))
+
+    def _insert(self, values: Sequence[tuple[object, ...]]) -> None:
+        """In the transaction that has begun."""
+        whole = len(values) - len(values) % _TOGETHER
+        for first in range(0, whole, _TOGETHER):
+            self._change(_ADD_TOGETHER, tuple(chain(*values[first : first + _TOGETHER])))
+        with _guarded():
+            self._db.executemany(_ADD, values[whole:])
 
     def remove(self, row: Row) -> None:
         self._take(row)
@@ -350,11 +361,6 @@ class RetainedView:
             if not self._db.in_transaction:
                 self._db.execute("begin")
             return self._db.execute(query, values)
-
-    def _change_many(self, query: str, values: Iterable[tuple[object, ...]]) -> None:
-        """In the transaction that has begun."""
-        with _guarded():
-            self._db.executemany(query, values)
 
     def _read(self, query: str, values: tuple[object, ...] = ()) -> list[tuple[Any, ...]]:
         with _guarded():

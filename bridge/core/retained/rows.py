@@ -47,6 +47,9 @@ class Wants(IntFlag):
     DEAD_WHEN_PURGED = 0x40  # SRMP: when it is purged, too
 
 
+_UNHEARD: Final = Wants.DEAD_LETTER | Wants.DEAD_WHEN_PURGED  # no ack comes of these
+
+
 class Row(msgspec.Struct, frozen=True, gc=False):
     """One message in one queue. `lookup_id` is its place; see `place.py`."""
 
@@ -89,7 +92,7 @@ def row_of(
     name, is_transactional = queue.lower(), message.transaction is not None
     is_copy = is_system(name)
     wants = Wants.NOTHING if is_copy or letterhead == b"" else wants_of(message)
-    is_heard_of = wants & ~(Wants.DEAD_LETTER | Wants.DEAD_WHEN_PURGED)
+    is_heard_of = wants is not Wants.NOTHING and wants & ~_UNHEARD
     return Row(
         queue=name,
         lookup_id=lookup_id(message.priority, sequential_id, transactional=is_transactional),

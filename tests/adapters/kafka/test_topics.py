@@ -6,7 +6,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[at
 from bridge.adapters.kafka import topics as module
 from bridge.adapters.kafka.client import MAX_MESSAGE_BYTES
 from bridge.adapters.kafka.embedded import EmbeddedKafka
-from bridge.adapters.kafka.topics import OwnTopics, ensure_topics
+from bridge.adapters.kafka.topics import OwnTopics, cluster_of, ensure_topics
 from bridge.core.catalogue import TopicLimits
 from bridge.model.errors import ConfigError, SinkUnavailable
 from tests.support.kafka import create_topic, unique
@@ -133,3 +133,15 @@ def test_no_broker_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_topic_that_kafka_refuses_is_told(kafka: EmbeddedKafka) -> None:
     with pytest.raises(SinkUnavailable, match="preparing topics"):
         ensure(kafka, OwnTopics(unique("own")), "no/such/topic")
+
+
+def test_the_id_of_the_cluster(kafka: EmbeddedKafka) -> None:
+    settings = {"bootstrap.servers": kafka.bootstrap_servers}
+    written = "".join(file.read_text() for file in kafka.folder.rglob("meta.properties"))
+    assert f"cluster.id={cluster_of(settings)}\n" in written
+
+
+def test_a_cluster_that_is_away_has_no_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CALL_TIMEOUT_S", 0.5)
+    with pytest.raises(SinkUnavailable, match="cluster's id"):
+        cluster_of({"bootstrap.servers": "127.0.0.1:1"})

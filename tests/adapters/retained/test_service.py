@@ -2,7 +2,10 @@
 
 import asyncio
 import logging
+import sqlite3
 import time
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,9 @@ from bridge.adapters.kafka import held_follower
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.retained import service as module
 from bridge.adapters.store.retained_view import RetainedView, ViewLost, throw_away
+from bridge.core.retained.fates import Fated
 from bridge.core.retained.place import low_bits
+from bridge.core.retained.rows import Row
 from bridge.model.errors import SinkUnavailable
 from tests.adapters.retained.world import KEPT, Running, World, numbered
 from tests.core.messages import LOCAL, SENDER, plain
@@ -76,6 +81,58 @@ def test_an_old_backup_of_the_view_is_brought_up_to_date(world: World) -> None:
         world.file.write_bytes(old)
         async with world.running() as third:
             assert await third.bodies() == [b"2", b"3", b"4"]
+
+    asyncio.run(play())
+
+
+def test_the_view_of_another_cluster_is_not_used(world: World) -> None:
+    """Whose offsets mean something else. What such a view lacks is there all the same."""
+
+    async def play() -> None:
+        async with world.running() as first:
+            await first.send(*numbered((1, 2)))
+        with closing(sqlite3.connect(world.file)) as db, db:
+            db.execute("delete from row where offset = 0")
+        async with world.running() as second:
+            assert await second.bodies() == [b"2"]  # it is believed
+        world.cluster = "another cluster"
+        async with world.running() as third:
+            assert await third.bodies() == [b"1", b"2"]
+
+    asyncio.run(play())
+
+
+def test_a_rebuild_that_is_cut_off_goes_on_where_it_was(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is saved now and then: not all of the topic is read again, and no message is missing."""
+    monkeypatch.setattr(held_follower, "_PER_CALL", 1)
+    monkeypatch.setattr(module, "SAVE_ROWS", 2)
+    handed: list[int] = []
+    replay = RetainedView.replay
+
+    def cut_off(view: RetainedView, events: Iterable[Row | Fated]) -> None:
+        rows = list(events)
+        if len(handed) > 5:
+            raise RuntimeError("cut off")
+        handed.extend(row.at.offset for row in rows if isinstance(row, Row))
+        replay(view, rows)
+
+    async def play() -> None:
+        async with world.running() as first:
+            await first.send(*numbered(range(1, 11)))
+            await first.desk.receive(KEPT)
+        throw_away(world.file)
+        with monkeypatch.context() as patch:
+            patch.setattr(RetainedView, "replay", cut_off)
+            with pytest.raises(RuntimeError, match="cut off"):
+                async with world.running():
+                    pass
+        with closing(sqlite3.connect(world.file)) as db:
+            (saved,) = db.execute("select max(offset) from row").fetchone()
+        assert 0 < saved < 9
+        async with world.running() as third:
+            assert await third.bodies() == [b"%d" % n for n in range(2, 11)]
 
     asyncio.run(play())
 

@@ -40,6 +40,7 @@ class World:
         self.kafka, self.folder = kafka, folder
         self.own, self.topic = OwnTopics(unique("own")), unique("kept")
         self.settings: dict[str, Any] = {"bootstrap.servers": kafka.bootstrap_servers}
+        self.cluster = "this cluster"
         self.queues: list[Queue] = [self.queue(**mapping)]
         self.edits: list[tuple[str, dict[str, str] | None]] = []
 
@@ -124,6 +125,7 @@ class Running:
             prefix=self.world.own.prefix,
             deadletter=(self.world.own.deadletter, 1),
             local=LOCAL,
+            cluster=self.world.cluster,
             removed=lambda reason, is_lost: self.removed.append((reason, is_lost)),
             **self._settings,
         )

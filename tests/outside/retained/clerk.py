@@ -3,6 +3,7 @@
 import base64
 import http.client
 import json
+import socket
 import threading
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -11,6 +12,8 @@ from urllib.parse import quote
 from tests.outside.rawconnection import Address
 from tests.support.waiting import eventually
 
+# How a call ends whose appliance dies.
+CUT_OFF = (OSError, http.client.HTTPException, json.JSONDecodeError)
 DEADLETTER, DEADXACT, MACHINE_JOURNAL = "system$;deadletter", "system$;deadxact", "system$;journal"
 
 
@@ -113,6 +116,14 @@ class Clerk:
             order["wait_s"] = wait_s
         found = self._order("receive", order)["message"]
         return None if found is None else seen(found)
+
+    def ask_to_receive(self, queue: str, wait_s: float) -> socket.socket:
+        """Whoever asks may hang up before the answer comes."""
+        body = json.dumps({"queue": queue, "wait_s": wait_s}).encode()
+        head = f"POST /api/queues/receive HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+        asking = socket.create_connection(self._appliance.listeners["admin"], timeout=90)
+        asking.sendall(head.encode() + b"\r\n" + body)
+        return asking
 
     def receive_all(self, queue: str) -> list[Seen]:
         found: list[Seen] = []
