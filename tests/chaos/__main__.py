@@ -24,6 +24,7 @@ from tests.chaos.schedule import BINARY, HTTP, RETAINED, steps
 from tests.chaos.senders import BINARY_KINDS, RETAINED_KINDS
 
 PLANNED = 60  # steps that --plan prints
+RETAINED_RATE = 50.0  # about what its readers take: each look is at all that is left
 _KINDS = {BINARY: BINARY_KINDS, HTTP: HTTP_KINDS, RETAINED: RETAINED_KINDS, "": KINDS}
 
 
@@ -32,7 +33,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--senders", type=int, default=SENDERS)
-    parser.add_argument("--rate", type=float, default=RATE, help="messages a second, of all")
+    parser.add_argument("--rate", type=float, default=None, help="messages a second, of all")
     parser.add_argument(
         "--bug", choices=sorted(BUGS | READ_BUGS), default="", help="plant it in the bridge"
     )
@@ -55,7 +56,7 @@ def main() -> int:
         seed=seed,
         seconds=options.minutes * 60,
         senders=options.senders,
-        rate=options.rate,
+        rate=options.rate or (RETAINED_RATE if options.only == RETAINED else RATE),
         kinds=_KINDS[options.only],
         bug=options.bug,
     )
