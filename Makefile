@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 
-.PHONY: setup run test lint unit bench profile soak fuzz clean lock
+.PHONY: setup run test lint unit bench mass profile soak soak-backfill spark-wheel fuzz clean lock
 .DEFAULT_GOAL := help
 
 help:
@@ -13,8 +13,11 @@ help:
 	@echo "make unit   only the tests that need no broker"
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make bench  throughput, CPU, latency, memory beside a raw Kafka producer (ONLY=, data/bench.*)"
+	@echo "make mass   a million waiting messages: how long a start takes, with the view and without (COUNT=)"
 	@echo "make profile  where the time goes in the bridge under load"
 	@echo "make soak   kills, freezes, cuts by a seeded schedule, then a verdict (MINUTES=5 SEED=… ONLY=srmp|retained)"
+	@echo "make soak-backfill  100,000 messages backfilled, killed at random meanwhile (MESSAGES= SEED=)"
+	@echo "make spark-wheel  dist/*.whl for spark-submit --py-files"
 	@echo "make fuzz   every parser, guided by coverage (MINUTES=5)"
 	@echo "make setup / lock / clean"
 
@@ -27,14 +30,15 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable .
 	$(BIN)/python -m bridge.adapters.kafka.jars
+	$(BIN)/python -m bridge.adapters.kafka.spark_jars
 	touch $(STAMP)
 
 run: setup
 	@$(BIN)/msmq-bridge serve --config examples/run.yaml --live
 
 lint: setup
-	$(BIN)/ruff format --check bridge tests
-	$(BIN)/ruff check bridge tests
+	$(BIN)/ruff format --check bridge spark tests
+	$(BIN)/ruff check bridge spark tests
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -49,12 +53,23 @@ test: lint
 bench: setup
 	$(BIN)/python -m tests.bench --only "$(ONLY)" --json data/bench.json --chart data/bench.svg
 
+COUNT ?= 1000000
+mass: setup
+	$(BIN)/python -m tests.outside.retained.mass --count $(COUNT)
+
 profile: setup
 	$(BIN)/python -m tests.bench.profiling
 
 MINUTES ?= 5
 soak: setup
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+
+MESSAGES ?= 100000
+soak-backfill: setup
+	$(BIN)/python -m tests.spark.backfill.killing --messages $(MESSAGES) $(if $(SEED),--seed $(SEED))
+
+spark-wheel: setup
+	$(BIN)/uv build --wheel --out-dir dist .
 
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)

@@ -9,15 +9,19 @@ EXCEPTIONS = {
 }
 
 
-def test_every_module_has_its_test_file() -> None:
-    modules = {
-        path.relative_to(ROOT / "bridge")
-        for path in (ROOT / "bridge").rglob("*.py")
-        if path.name != "__init__.py"
-    }
-    without = {
+def without_test(package: Path, tests: Path) -> set[str]:
+    modules = {path.relative_to(package) for path in package.rglob("*.py")}
+    return {
         str(module)
         for module in modules
-        if not (ROOT / "tests" / module.with_name(f"test_{module.name}")).exists()
+        if module.name != "__init__.py"
+        and not (tests / module.with_name(f"test_{module.name}")).exists()
     }
-    assert without == set(EXCEPTIONS)
+
+
+def test_every_module_has_its_test_file() -> None:
+    assert without_test(ROOT / "bridge", ROOT / "tests") == set(EXCEPTIONS)
+
+
+def test_every_module_of_the_jobs_has_its_test_file() -> None:
+    assert without_test(ROOT / "spark" / "msmq_jobs", ROOT / "tests" / "spark") == set()

@@ -33,9 +33,10 @@ class ClaimStore:
 
     async def store(self, claims: Sequence[Claim]) -> None:
         """Return once all of them are durable. Raises SinkUnavailable: try again later."""
-        await asyncio.to_thread(self._store, claims)
+        await asyncio.to_thread(self.store_now, claims)
 
-    def _store(self, claims: Iterable[Claim]) -> None:
+    def store_now(self, claims: Iterable[Claim]) -> None:
+        """`store`, for who may block."""
         for claim in claims:
             try:
                 if _is_object_store(claim.store):

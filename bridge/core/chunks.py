@@ -28,6 +28,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bridge.core.mapping import size_of
+from bridge.core.mapping_rules import QueueSettings
 from bridge.core.ports import Claim, Headers, Record
 
 MAX_CHUNKS: Final = 10_000  # a limit that needs more is a mistake
@@ -43,6 +44,26 @@ CLAIM_SHA256: Final = "msmq.claim.sha256"
 CLAIM_SIZE: Final = "msmq.claim.size"
 CLAIM_PATH: Final = "msmq.claim.path"
 CLAIM_HEADERS: Final = (CLAIM_SHA256, CLAIM_SIZE, CLAIM_PATH)
+
+
+def fit(
+    record: Record, max_bytes: int, mapping: QueueSettings, message_id: str = ""
+) -> tuple[list[Record], list[Claim]]:
+    """What goes into the topic in place of a record, by the mapping's `oversize`, and what goes
+    to a store before it. No records: refuse the message."""
+    if size_of(record) <= max_bytes:
+        return [record], []
+    match mapping.oversize:
+        case "chunk":
+            try:
+                return split(record, max_bytes, message_id), []
+            except ValueError:  # no room even for the headers
+                return [], []
+        case "claim-check":
+            small, left = claim(record, mapping.claims or "")
+            if size_of(small) <= max_bytes:
+                return [small], [left]
+    return [], []
 
 
 def split(record: Record, max_bytes: int, message_id: str = "") -> list[Record]:

@@ -36,12 +36,13 @@ from bridge.core.admission import (
     unroutable,
 )
 from bridge.core.catalogue import Catalogue, Queue
+from bridge.core.copies import bounded, dead_letter, is_whole, journal_record, reject_record
 from bridge.core.forwards import Ending, Forwards, Room
 from bridge.core.history import History, mark_of
 from bridge.core.http_receipts import HttpReceipts
-from bridge.core.lane import OTHER_HEADERS, Lane, most_headers, sequence_of
+from bridge.core.lane import Lane, most_headers, sequence_of
 from bridge.core.mapper import Mapper
-from bridge.core.mapping import headers_of, size_of
+from bridge.core.mapping import size_of
 from bridge.core.mapping_rules import QueueSettings
 from bridge.core.ports import (
     FORWARDS,
@@ -81,9 +82,6 @@ from bridge.model.verdict import (
 
 UNIT_KEY: Final = "unit"
 _DEAD_LETTERS: Final = (OVER_QUOTA, EXPIRED, LATE, NEXT_HOP)
-_REJECT_BYTES: Final = 7 << 20  # the rejects topic takes 8 MiB
-_WHOLE: Final = ("msmq.wire",)  # has all other headers
-_WHOLE_HTTP: Final = ("msmq.soap", "msmq.extension")  # together likewise
 _LANES: Final = 10_000
 SWEEP_S: Final = 86_400
 _USUAL_HEADERS: Final = QueueSettings().headers
@@ -503,8 +501,8 @@ class Shard:
                 return self._refuse(message, queue, TOO_LARGE, cursor)
         self._records += made
         if queue.journal and not queue.retains and fits_journal(message, queue):
-            is_whole = made[0] is record and _is_whole(queue)
-            self._records += [self._in_journal(r, message, queue, is_whole) for r in made]
+            whole = made[0] is record and is_whole(queue)
+            self._records += [self._in_journal(r, message, queue, whole) for r in made]
         verdict = ACCEPTED if cursor is None else Verdict(Outcome.ACCEPTED, 0, "", cursor)
         tx = message.transaction
         if (
@@ -521,28 +519,18 @@ class Shard:
         )
         return verdict
 
-    def _in_journal(self, record: Record, message: Message, queue: Queue, is_whole: bool) -> Record:
+    def _in_journal(self, record: Record, message: Message, queue: Queue, whole: bool) -> Record:
         """Readers can have it if it is whole."""
-        copy = _journal_record(record, queue)
-        if self.keeper is None or not is_whole:
+        copy = journal_record(record, queue)
+        if self.keeper is None or not whole:
             return copy
         return self.keeper.copy(copy, message, journal_of(queue.name.lower()))
 
     def _shrink(self, record: Record, queue: Queue, max_bytes: int, text: str) -> list[Record]:
         """What goes into the topic in place of a record that it does not take; nothing: refuse."""
-        match queue.mapping.oversize:
-            case "chunk":
-                try:
-                    return chunks.split(record, max_bytes, text)
-                except ValueError:  # no room even for the headers
-                    return []
-            case "claim-check":
-                small, claim = chunks.claim(record, queue.mapping.claims or "")
-                if size_of(small) > max_bytes:
-                    return []
-                self._claims.append(claim)
-                return [small]
-        return []
+        made, claims = chunks.fit(record, max_bytes, queue.mapping, text)
+        self._claims += claims
+        return made
 
     def _refuse(
         self,
@@ -557,15 +545,15 @@ class Shard:
         self._entries.append(audit.entry_of(message, verdict, queue.name if queue else ""))
         if message.soap_compound:  # with the body, which it repeats, more than our topics take
             message = msgspec.structs.replace(message, soap_compound=b"")
-        self._rejects.append(_reject_record(message, queue, reason, stage))
+        self._rejects.append(reject_record(message, queue, reason, stage))
         if (
             reason in _DEAD_LETTERS
             and message.transaction is None
             and (message.journal & JOURNAL_NEGATIVE)
         ):
-            letter = _dead_letter(message, reason, self._policy.deadletter_topic)
+            letter = dead_letter(message, reason, self._policy.deadletter_topic)
             properties = len(letter.headers)
-            letter = _bounded(letter, message)
+            letter = bounded(letter, message)
             if self.keeper is not None and len(letter.headers) == properties:  # it is whole
                 letter = self.keeper.copy(letter, message, DEADLETTER)
             self._records.append(letter)
@@ -590,65 +578,3 @@ def _may_be_too_large(record: Record, message: Message, queue: Queue, max_bytes:
     if queue.retains or not message.wire or queue.mapping.headers is not _USUAL_HEADERS:
         return True
     return len(record.value) + len(record.key or b"") + most_headers(message) > max_bytes
-
-
-def _is_whole(queue: Queue) -> bool:
-    """Whether its records have all of their messages."""
-    rules = queue.mapping.headers
-    is_usual = rules.include == _USUAL_HEADERS.include and rules.prefix == _USUAL_HEADERS.prefix
-    is_changed = rules.exclude or rules.rename
-    return queue.mapping.value == "body" and is_usual and not is_changed
-
-
-def _journal_record(record: Record, queue: Queue) -> Record:
-    """The target journal: a copy of what was received, in the same transaction. DM-30"""
-    partition = record.partition
-    return msgspec.structs.replace(
-        record,
-        topic=queue.journal,
-        partition=None if partition is None else partition % queue.journal_partitions,
-    )
-
-
-def _dead_letter(message: Message, reason: Refusal, topic: str) -> Record:
-    """Plain messages that asked for it and ran out of time or room: our DEADLETTER. DM-12, 2.14"""
-    return Record(
-        topic=topic,
-        key=message.id.encode(),
-        value=message.body,
-        headers=headers_of(message) | {"msmq.outcome": b"%d" % reason.message_class},
-        timestamp_ms=message.arrived_ms,
-    )
-
-
-def _reject_record(message: Message, queue: Queue | None, reason: Refusal, stage: bytes) -> Record:
-    """Kafka Connect's error headers around the message as it came."""
-    name = MessageClass(reason.message_class).name
-    headers = headers_of(message)
-    headers |= {
-        "msmq.queue": queue.name.encode("utf-8", "surrogatepass") if queue else b"",
-        "msmq.outcome": b"%d" % reason.message_class,
-        "__connect.errors.topic": queue.topic.encode() if queue else b"",
-        "__connect.errors.connector.name": b"msmq-bridge",
-        "__connect.errors.stage": stage,
-        "__connect.errors.exception.class.name": name.encode(),
-        "__connect.errors.exception.message": reason.reason.encode(),
-    }
-    record = Record(
-        topic="",  # the sink's rejects topic
-        key=message.id.encode(),
-        value=message.body,
-        headers=headers,
-        timestamp_ms=message.arrived_ms,
-    )
-    return _bounded(record, message)
-
-
-def _bounded(record: Record, message: Message) -> Record:
-    """No record may be too large for our topics: it would stop the shard."""
-    if size_of(record) > _REJECT_BYTES:
-        headers, kept = record.headers, _WHOLE if message.wire else _WHOLE_HTTP
-        for large in [key for key, value in headers.items() if len(value) > OTHER_HEADERS]:
-            if large not in kept:
-                del headers[large]
-    return record

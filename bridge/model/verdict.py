@@ -16,6 +16,7 @@ class Outcome(StrEnum):
     EXPIRED = "expired"
     REJECTED = "rejected"
     RECEIVED = "received"  # a reader has taken it from its queue
+    BACKFILLED = "backfilled"  # brought in from a journal, a dead-letter queue or an export
     REMOVED = "removed"  # from its queue, by no reader
     BUSY = "busy"  # not now: the session ends and the sender keeps the message
 

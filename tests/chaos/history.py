@@ -125,6 +125,7 @@ class Look:
 
     at: float
     places: list[tuple[str, int]]
+    is_last: bool = True  # nobody sends any more
 
 
 @dataclass(slots=True)

@@ -67,7 +67,11 @@ def _twice(history: History) -> Iterator[Fault]:
 
 
 def _lost(history: History, landed: set[str], journal: set[str]) -> Iterator[Fault]:
-    there = {identity for identity, _ in history.looks[-1].places} if history.looks else set()
+    """Only a last look tells: what came after an earlier one is not in it, and not lost. A run
+    that ends without one is stuck, and fails for that."""
+    if not history.looks or not history.looks[-1].is_last:
+        return
+    there = {identity for identity, _ in history.looks[-1].places}
     untold = landed - there - set(_told(history))
     for identity in sorted(untold - journal):
         yield Fault(Kind.UNTOLD_LOST, identity)

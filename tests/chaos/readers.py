@@ -76,14 +76,15 @@ class Readers:
             if not self._is_last:
                 await asyncio.sleep(PAUSE_S)
 
-    async def look(self) -> None:
+    async def look(self, *, is_last: bool = False) -> bool:
         """The whole queue now, if somebody answers."""
         at = time.monotonic()
         try:
             found = await asyncio.to_thread(self._clerk.peek, self._queue)
         except CUT_OFF:
-            return
-        self._history.looks.append(Look(at, [_place_of(one) for one in found]))
+            return False
+        self._history.looks.append(Look(at, [_place_of(one) for one in found], is_last))
+        return True
 
     async def finish(self) -> None:
         """All is healed and the senders are quiet: take what is left, and look once more."""
@@ -96,7 +97,7 @@ class Readers:
                 task.result()
             if not done and len(self._history.reads) == count:
                 raise TimeoutError("readers wait for ever")
-        await self.look()
+        assert await self.look(is_last=True), "the last look was not answered"
 
     async def stop(self) -> None:
         await self._remote.stop()

@@ -72,6 +72,12 @@ def test_untold_lost() -> None:
     assert names(made) == {Kind.UNTOLD_LOST}
 
 
+def test_nothing_is_called_lost_without_a_last_look() -> None:
+    made = history()
+    made.looks[-1] = Look(9.0, [(NAMES[3], 40)], is_last=False)
+    assert names(made) == set()
+
+
 def test_more_are_gone_than_readers_were_cut_off() -> None:
     made = history()
     made.reads[-1].is_cut_off = False

@@ -33,6 +33,7 @@ FAULTS: dict[str, list[str] | None] = {
     "doctor": None,  # a fault is a finding, on stdout; tests/cli/test_doctor.py
     "trace": ["no-id"],
     "send": ["--queue", "private$\\"],
+    "backfill": ["--source", "x.jsonl", "--out", "/no", "--rate", "-1"],
     "receive": ["--queue", "q", "--host", "no address"],
     "map list": NOT_THERE,
     "map add": ["private$\\q", *NOT_THERE],

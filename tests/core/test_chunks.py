@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from bridge.core.chunks import CHUNK_HEADERS, MAX_CHUNKS, claim, join, redeem, split
+from bridge.core.chunks import CHUNK_HEADERS, MAX_CHUNKS, claim, fit, join, redeem, split
 from bridge.core.mapping import size_of
+from bridge.core.mapping_rules import QueueSettings
 from bridge.core.ports import Claim, Record
 
 ID = b"11111111-2222-3333-4444-555555555555\\1"
@@ -22,6 +23,19 @@ RECORD = Record(
     partition=3,
     timestamp_ms=1_700_000_000_000,
 )
+
+
+def test_a_topic_gets_what_the_mapping_says() -> None:
+    most = size_of(RECORD)
+    for oversize in ("reject", "chunk", "claim-check"):
+        settings = QueueSettings(oversize=oversize)
+        assert fit(RECORD, most, settings) == ([RECORD], [])
+    assert fit(RECORD, most - 1, QueueSettings()) == ([], [])
+    assert fit(RECORD, most - 1, QueueSettings(oversize="chunk")) == (split(RECORD, most - 1), [])
+    small, left = claim(RECORD)
+    assert fit(RECORD, most - 1, QueueSettings(oversize="claim-check")) == ([small], [left])
+    for oversize in ("chunk", "claim-check"):  # no room even for the headers
+        assert fit(RECORD, 100, QueueSettings(oversize=oversize)) == ([], [])  # type: ignore[arg-type]
 
 
 def test_what_fits_stays_as_it_is() -> None:

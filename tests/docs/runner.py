@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 COPIED = ("examples", "mappings")
 LINKED = (".venv", "bridge", "tests", "Makefile", "README.md")
 DATED = ("pyproject.toml", "requirements.lock")  # `make` sees a set-up that is up to date
-SECONDS = 60.0
+SECONDS = 180.0  # Spark takes a while to start
 
 
 class Failed(AssertionError):

@@ -29,6 +29,7 @@ def _alone() -> Iterator[None]:
 
 @pytest.mark.kafka
 @pytest.mark.usefixtures("_alone")
+@pytest.mark.timeout(900)  # the page of backfill starts Spark three times
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_line_works(page: Path, tmp_path: Path) -> None:
     done = run_page(page, checkout(tmp_path / "repo"))

@@ -31,6 +31,7 @@ def test_outcomes_read_as_words() -> None:
         "expired",
         "rejected",
         "received",
+        "backfilled",
         "removed",
         "busy",
     ]

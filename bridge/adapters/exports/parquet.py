@@ -1,21 +1,16 @@
-r"""Messages as Parquet, with the columns of `bridge.core.message_columns`.
-
-Parquet's texts are UTF-8, which has no half surrogate pairs, and MSMQ's may have them. Such a
-character becomes U+FFFD, and `headers` has the exact text too, as JSON, under `exact.<column>`.
-"""
+"""Messages as Parquet, with the columns of `bridge.core.message_columns`."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bridge.core.message_columns import COLUMNS, Column, Kind
-from bridge.core.message_data import MessageData, read_data
+from bridge.core.message_columns import COLUMNS, Column, Kind, data_in_row, row_of
+from bridge.core.message_data import MessageData
 from bridge.model.errors import ConfigError
 
 _TYPES: Final = {
@@ -26,7 +21,6 @@ _TYPES: Final = {
     Kind.U64: pa.uint64(),
     Kind.TEXTS: pa.map_(pa.string(), pa.string()),
 }
-_EXACT: Final = "exact."
 _ROWS: Final = 1024  # of one group, unless they are large
 _BYTES: Final = 64 << 20
 
@@ -43,7 +37,7 @@ def write_parquet(path: Path, messages: Iterable[MessageData]) -> int:
     count = 0
     with pq.ParquetWriter(path, SCHEMA, compression="zstd") as writer:
         for group in _groups(messages):
-            writer.write_table(pa.Table.from_pylist([_row(data) for data in group], SCHEMA))
+            writer.write_table(pa.Table.from_pylist([row_of(data) for data in group], SCHEMA))
             count += len(group)
     return count
 
@@ -53,7 +47,7 @@ def read_parquet(path: Path) -> Iterator[MessageData]:
     try:
         with pq.ParquetFile(path) as file:
             for batch in file.iter_batches(_ROWS):
-                yield from (_data(row) for row in batch.to_pylist(maps_as_pydicts="strict"))
+                yield from (data_in_row(row) for row in batch.to_pylist(maps_as_pydicts="strict"))
     except (pa.ArrowException, OSError) as error:
         raise ConfigError(f"{error}", where=str(path)) from error
 
@@ -70,40 +64,3 @@ def _groups(messages: Iterable[MessageData]) -> Iterator[list[MessageData]]:
             group, size = [], 0
     if group:
         yield group
-
-
-def _row(data: MessageData) -> dict[str, Any]:
-    row: dict[str, Any] = {name: getattr(data, field) for name, field in _FIELDS.items()}
-    inexact = {name: v for name, v in row.items() if isinstance(v, str) and not _is_whole(v)}
-    headers = dict(data.headers)
-    inexact |= {f"headers.{name}": text for name, text in headers.items() if not _is_whole(text)}
-    if inexact:
-        row |= {name: _replaced(v) for name, v in row.items() if isinstance(v, str)}
-        headers = {name: _replaced(text) for name, text in headers.items()}
-        headers |= {f"{_EXACT}{name}": json.dumps(text) for name, text in inexact.items()}
-    return row | {"headers": headers}
-
-
-def _data(row: dict[str, Any]) -> MessageData:
-    headers: dict[str, str] = row.get("headers") or {}
-    for name in [name for name in headers if name.startswith(_EXACT)]:
-        text = json.loads(headers.pop(name))
-        column, _, header = name.removeprefix(_EXACT).partition("headers.")
-        if header:
-            headers[header] = text
-        else:
-            row[column] = text
-    return read_data(row)
-
-
-def _is_whole(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _replaced(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-
-
-_FIELDS: Final = {
-    column.name: "message_class" if column.name == "class" else column.name for column in COLUMNS
-}

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 from rich.console import Console
 from rich.progress import Progress
@@ -41,8 +41,26 @@ _IVY_MODULE: Final = f"""\
   </dependencies>
 </ivy-module>
 """
-_NEEDED: Final = ("kafka_2.13-*.jar", "kafka-clients-*.jar", "scala-library-*.jar", "log4j-*.jar")
 _MEND: Final = "check the network, or set KAFKA_HOME to an unpacked Apache Kafka 4"
+
+
+class Bundle(NamedTuple):
+    """Jars that belong together, and how Ivy is asked for them."""
+
+    title: str  # what a user reads while they come
+    module: str
+    needed: tuple[str, ...]
+    jar_count: int
+    mend: str
+
+
+_BUNDLE: Final = Bundle(
+    f"Apache Kafka {KAFKA_VERSION} (44 MB, once)",
+    _IVY_MODULE,
+    ("kafka_2.13-*.jar", "kafka-clients-*.jar", "scala-library-*.jar", "log4j-*.jar"),
+    JAR_COUNT,
+    _MEND,
+)
 
 
 def kafka_jars() -> Path:
@@ -54,7 +72,7 @@ def kafka_jars() -> Path:
     libs = cached / "libs"
     if not is_complete(libs):
         try:
-            _fill(cached)
+            fill(cached, _BUNDLE)
         except OSError as error:
             reason = f"{error.strerror}: {error.filename}"
             raise BrokerFailed(
@@ -65,14 +83,18 @@ def kafka_jars() -> Path:
 
 def cache_folder() -> Path:
     """Where the jars are kept; laid out so that it could be a KAFKA_HOME."""
+    return cache_root() / f"kafka-{KAFKA_VERSION}"
+
+
+def cache_root() -> Path:
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if not base.is_absolute():  # the XDG rules: empty or relative means unset
         base = Path.home() / ".cache"
-    return base / "msmq-bridge" / f"kafka-{KAFKA_VERSION}"
+    return base / "msmq-bridge"
 
 
-def is_complete(libs: Path) -> bool:
-    return all(any(libs.glob(pattern)) for pattern in _NEEDED)
+def is_complete(libs: Path, bundle: Bundle = _BUNDLE) -> bool:
+    return all(any(libs.glob(pattern)) for pattern in bundle.needed)
 
 
 def _jars_of_home(home: Path) -> Path:
@@ -85,16 +107,17 @@ def _jars_of_home(home: Path) -> Path:
     return libs
 
 
-def _fill(cached: Path) -> None:
+def fill(cached: Path, bundle: Bundle) -> None:
+    """Resolve the bundle into `cached`/libs, unless another process is just doing it."""
     cached.parent.mkdir(parents=True, exist_ok=True)
     with _alone(cached.with_name(f"{cached.name}.lock")):
-        if is_complete(cached / "libs"):  # another process has just done it
+        if is_complete(cached / "libs", bundle):  # another process has just done it
             return
         part = cached.with_name(f"{cached.name}.part")
         shutil.rmtree(part, ignore_errors=True)
         try:
             part.mkdir()
-            _resolve(part)
+            _resolve(part, bundle, cached)
             shutil.rmtree(cached, ignore_errors=True)
             part.rename(cached)
         finally:
@@ -108,16 +131,17 @@ def _alone(lock: Path) -> Iterator[None]:
         yield
 
 
-def _resolve(part: Path) -> None:
+def _resolve(part: Path, bundle: Bundle, goal: Path) -> None:
     module, work = part / "ivy.xml", part / "work"
-    module.write_text(_IVY_MODULE)
+    module.write_text(bundle.module)
     command: list[str | Path] = [find_java(), f"-Divy.default.ivy.user.dir={work}"]
     command += ["-jar", _ivy_jar(), "-ivy", module, "-cache", work, "-confs", "default"]
     command += ["-retrieve", f"{part}/libs/[artifact]-[revision](-[classifier]).[ext]"]
     command += ["-types", "jar", "bundle"]
-    code, output = _run(command)
-    if code != 0 or not is_complete(part / "libs"):
-        raise BrokerFailed(f"cannot get Apache Kafka {KAFKA_VERSION}: {reason_in(output)}; {_MEND}")
+    code, output = _run(command, bundle, goal)
+    if code != 0 or not is_complete(part / "libs", bundle):
+        what = bundle.title.partition(" (")[0]
+        raise BrokerFailed(f"cannot get {what}: {reason_in(output)}; {bundle.mend}")
     shutil.rmtree(work)
 
 
@@ -130,7 +154,7 @@ def _ivy_jar() -> Path:
     raise BrokerFailed(f"no Ivy in the installed PySpark, it should get Kafka's jars; {_MEND}")
 
 
-def _run(command: list[str | Path]) -> tuple[int, list[str]]:
+def _run(command: list[str | Path], bundle: Bundle, goal: Path) -> tuple[int, list[str]]:
     with subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
@@ -143,21 +167,21 @@ def _run(command: list[str | Path]) -> tuple[int, list[str]]:
         watchdog.start()
         try:
             assert ivy.stdout is not None
-            output = list(_with_progress(ivy.stdout))
+            output = list(_with_progress(ivy.stdout, bundle, goal))
             return ivy.wait(), output
         finally:
             watchdog.cancel()
             ivy.kill()
 
 
-def _with_progress(lines: IO[str]) -> Iterator[str]:
+def _with_progress(lines: IO[str], bundle: Bundle, goal: Path) -> Iterator[str]:
     """Passes the lines on and shows on stderr how far they are: a bar, or one plain line."""
-    title = f"getting Apache Kafka {KAFKA_VERSION} (44 MB, once)"
+    title = f"getting {bundle.title}"
     console = Console(stderr=True)
     if not console.is_terminal:
-        sys.stderr.write(f"{title} into {cache_folder()}\n")
+        sys.stderr.write(f"{title} into {goal}\n")
     with Progress(console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(title, total=JAR_COUNT)
+        task = progress.add_task(title, total=bundle.jar_count)
         for line in lines:
             if "[SUCCESSFUL ]" in line:
                 progress.advance(task)

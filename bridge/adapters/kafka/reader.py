@@ -6,7 +6,14 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
 from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from bridge.adapters.kafka.client import CALL_TIMEOUT_S, Settings, admin_client, consumer
@@ -19,20 +26,40 @@ STUCK_AFTER_S: Final = 90.0  # longer than any transaction of ours may live
 
 
 def read_to_end(settings: Settings, topic: str, partition: int) -> Iterator[Message]:
-    """Every committed record up to the end as it is now.
+    """Every committed record up to the end as it is now."""
+    tail = Tail(settings, topic, partition)
+    try:
+        yield from tail.read()
+    finally:
+        tail.close()
+
+
+class Tail:
+    """Reads a partition from a place on, as far as it goes, and later what came since.
 
     A transaction that some producer left open hides what is behind it, so the end is taken from
     the uncommitted view and the committed one has to reach it.
     """
-    place = TopicPartition(topic, partition, 0)
-    end = _end_of(settings, place)
-    if end == 0:
-        return
-    source = consumer(settings, group=f"{topic}-reader")
-    try:
-        source.assign([place])
+
+    def __init__(
+        self, settings: Settings, topic: str, partition: int, start: int = 0, group: str = ""
+    ) -> None:
+        """`group` where the ACLs ask for another one than the topic's name begins."""
+        self._settings, self._group = settings, group or f"{topic}-reader"
+        self._place = TopicPartition(topic, partition, start)
+        self._read_to = start
+        self._admin = admin_client(settings)
+        self._source: Consumer | None = None
+
+    def read(self) -> Iterator[Message]:
+        """Every committed record up to the end as it is now, none of them twice."""
+        end = self._end()
+        if end <= self._read_to:
+            return
+        source = self._open()
         deadline = time.monotonic() + STUCK_AFTER_S
-        while True:
+        while self._read_to < end:
+            # To the end of the list: what a call gave is not given again.
             for message in source.consume(_PER_CALL, timeout=_WAIT_S):
                 error = message.error()
                 if error is None:
@@ -40,23 +67,30 @@ def read_to_end(settings: Settings, topic: str, partition: int) -> Iterator[Mess
                     yield message
                 elif error.code() != KafkaError._PARTITION_EOF:
                     raise KafkaException(error)
-                elif (message.offset() or 0) >= end:
-                    return
-            if time.monotonic() > deadline:
+                else:
+                    self._read_to = max(self._read_to, message.offset() or 0)
+            if self._read_to < end and time.monotonic() > deadline:
+                where = f"{self._place.topic}-{self._place.partition}"
                 raise SinkUnavailable(
-                    f"Kafka: {topic}-{partition} cannot be read to its end ({end}): a transaction "
+                    f"Kafka: {where} cannot be read to its end ({end}): a transaction "
                     "hangs in it; see 'Hanging transactions' in the README before you abort it"
                 )
-    finally:
-        source.close()
 
+    def close(self) -> None:
+        if self._source is not None:
+            self._source.close()
 
-def _end_of(settings: Settings, place: TopicPartition) -> int:
-    admin = admin_client(settings)  # must outlive its futures
-    futures = admin.list_offsets(
-        {place: OffsetSpec.latest()},  # type: ignore[no-untyped-call]
-        isolation_level=IsolationLevel.READ_UNCOMMITTED,
-        request_timeout=CALL_TIMEOUT_S,
-    )
-    # Longer than the request: its own time-out tells more than a bare TimeoutError.
-    return int(futures[place].result(CALL_TIMEOUT_S + _GRACE_S).offset)
+    def _open(self) -> Consumer:
+        if self._source is None:
+            self._source = consumer(self._settings, group=self._group)
+            self._source.assign([self._place])
+        return self._source
+
+    def _end(self) -> int:
+        futures = self._admin.list_offsets(
+            {self._place: OffsetSpec.latest()},  # type: ignore[no-untyped-call]
+            isolation_level=IsolationLevel.READ_UNCOMMITTED,
+            request_timeout=CALL_TIMEOUT_S,
+        )
+        # Longer than the request: its own time-out tells more than a bare TimeoutError.
+        return int(futures[self._place].result(CALL_TIMEOUT_S + _GRACE_S).offset)

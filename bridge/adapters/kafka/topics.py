@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     ConfigResource,
@@ -147,6 +147,40 @@ def ensure_mapped(
     except KafkaException as error:
         raise unavailable("preparing topics", error) from error
     return found
+
+
+def look_at(settings: Settings, names: Iterable[str] | None) -> dict[str, TopicLimits]:
+    """What the cluster says of those topics that are there, or of all; nothing is made."""
+    admin = admin_client(settings)
+    try:
+        there = _existing(admin)
+        wanted = sorted(there.keys() if names is None else set(names) & there.keys())
+        return {name: fact for name, (fact, _) in _facts(admin, wanted).items()} if wanted else {}
+    except KafkaException as error:
+        raise unavailable("looking at topics", error) from error
+
+
+def committed_ends(settings: Settings, topics: Mapping[str, int]) -> dict[str, dict[int, int]]:
+    """Per topic and partition, how far a reader of committed records can see now; `topics` says
+    how many partitions each has."""
+    places = {
+        TopicPartition(topic, number): OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        for topic, partitions in topics.items()
+        for number in range(partitions)
+    }
+    ends: dict[str, dict[int, int]] = {topic: {} for topic in topics}
+    if not places:
+        return ends
+    admin = admin_client(settings)
+    try:
+        futures = admin.list_offsets(
+            places, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=CALL_TIMEOUT_S
+        )
+        for place, future in futures.items():
+            ends[place.topic][place.partition] = int(future.result().offset)
+    except KafkaException as error:
+        raise unavailable("looking for the end of topics", error) from error
+    return ends
 
 
 def _mapped(name: str, *, is_kept: bool = False) -> NewTopic:

@@ -8,7 +8,7 @@ from confluent_kafka.admin import AdminClient
 
 from bridge.adapters.kafka import reader
 from bridge.adapters.kafka.embedded import EmbeddedKafka
-from bridge.adapters.kafka.reader import read_to_end
+from bridge.adapters.kafka.reader import Tail, read_to_end
 from bridge.model.errors import SinkUnavailable
 from tests.support.kafka import create_topic, transactional_producer, unique
 
@@ -123,3 +123,29 @@ def test_no_such_topic_and_no_broker(kafka: EmbeddedKafka, monkeypatch: pytest.M
     with pytest.raises(KafkaException):  # never a bare TimeoutError: the sink would not know it
         list(read_to_end({"bootstrap.servers": "127.0.0.1:1"}, "topic", 0))
     assert time.monotonic() - started < 10
+
+
+def test_a_tail_goes_on_where_it_stopped(kafka: EmbeddedKafka) -> None:
+    """None twice and none left out, with aborted records and markers between."""
+    topic = create_topic(kafka.bootstrap_servers, unique("tail"))
+    tx = transactional_producer(kafka.bootstrap_servers, unique("tx"))
+    tail = Tail({"bootstrap.servers": kafka.bootstrap_servers}, topic, 0, group=unique("group"))
+    try:
+        found: list[list[bytes | None]] = []
+        for values, commit in ((("a", "b"), True), (("never",), False), ((), True), (("c",), True)):
+            if values:
+                transaction(tx, topic, *values, commit=commit)
+            found.append([message.value() for message in tail.read()])
+        assert found == [[b"a", b"b"], [], [], [b"c"]]
+    finally:
+        tail.close()
+
+
+def test_a_tail_from_a_place_on(kafka: EmbeddedKafka) -> None:
+    topic = create_topic(kafka.bootstrap_servers, unique("tail"))
+    transaction(transactional_producer(kafka.bootstrap_servers, unique("tx")), topic, "a", "b", "c")
+    tail = Tail({"bootstrap.servers": kafka.bootstrap_servers}, topic, 0, start=2)
+    try:
+        assert [message.value() for message in tail.read()] == [b"c"]
+    finally:
+        tail.close()

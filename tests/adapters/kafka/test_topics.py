@@ -6,10 +6,17 @@ from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[at
 from bridge.adapters.kafka import topics as module
 from bridge.adapters.kafka.client import MAX_MESSAGE_BYTES
 from bridge.adapters.kafka.embedded import EmbeddedKafka
-from bridge.adapters.kafka.topics import OwnTopics, cluster_of, ensure_topics
+from bridge.adapters.kafka.topics import (
+    OwnTopics,
+    cluster_of,
+    committed_ends,
+    ensure_topics,
+    look_at,
+)
 from bridge.core.catalogue import TopicLimits
 from bridge.model.errors import ConfigError, SinkUnavailable
-from tests.support.kafka import create_topic, unique
+from tests.support.kafka import create_topic, transactional_producer, unique
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.kafka
 SMALL = {"max_message_bytes": "1048588"}  # what Kafka takes by default
@@ -145,3 +152,28 @@ def test_a_cluster_that_is_away_has_no_id(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(module, "CALL_TIMEOUT_S", 0.5)
     with pytest.raises(SinkUnavailable, match="cluster's id"):
         cluster_of({"bootstrap.servers": "127.0.0.1:1"})
+
+
+def test_looking_makes_nothing(kafka: EmbeddedKafka) -> None:
+    settings = {"bootstrap.servers": kafka.bootstrap_servers}
+    there = create_topic(kafka.bootstrap_servers, unique("there"), 3, max_message_bytes="5000")
+    found = look_at(settings, [there, unique("gone")])
+    assert found == {there: TopicLimits(3, 5000)}
+    assert look_at(settings, []) == {}
+    assert found.items() <= look_at(settings, None).items()
+
+
+def test_how_far_committed_records_go(kafka: EmbeddedKafka) -> None:
+    settings = {"bootstrap.servers": kafka.bootstrap_servers}
+    topic = create_topic(kafka.bootstrap_servers, unique("ends"), 2)
+    tx = transactional_producer(kafka.bootstrap_servers, unique("tx"))
+    tx.begin_transaction()
+    tx.produce(topic, b"a", partition=0)
+    tx.commit_transaction(30)
+    eventually(lambda: committed_ends(settings, {topic: 2}) == {topic: {0: 2, 1: 0}})  # a marker
+    tx.begin_transaction()
+    tx.produce(topic, b"open", partition=0)
+    tx.flush(30)
+    assert committed_ends(settings, {topic: 2}) == {topic: {0: 2, 1: 0}}
+    tx.abort_transaction(30)
+    assert committed_ends(settings, {}) == {}

@@ -1,0 +1,56 @@
+"""How far a backfill is: a bar per queue on a terminal, a line per step anywhere else."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+
+
+class Board:
+    """On stderr: stdout is for the answer."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self._console = console or Console(stderr=True)
+        self._bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            TextColumn("{task.fields[count]}", markup=False),
+            TimeElapsedColumn(),
+            console=self._console,
+            disable=not self._console.is_terminal,
+            transient=True,
+        )
+        self._stage: TaskID | None = None
+        self._queues: dict[str, TaskID] = {}
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        where: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def stage(self, text: str) -> None:
+        if not self._console.is_terminal:
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
+        if self._stage is not None:
+            self._bar.remove_task(self._stage)
+        self._stage = self._bar.add_task(text, total=None, count="")
+
+    def written(self, counts: Mapping[str, int]) -> None:
+        for queue, count in counts.items():
+            if queue not in self._queues:
+                name = "".join(c if c.isprintable() else "?" for c in queue)
+                self._queues[queue] = self._bar.add_task(f"  {name}", total=None, count="")
+            self._bar.update(self._queues[queue], count=f"{count:,}")

@@ -1,0 +1,1 @@
+"""The Spark jobs: the same code on `local[*]` and on a cluster."""

@@ -1,0 +1,56 @@
+"""Ivy is played by a small `java` here, as in test_jars."""
+
+from pathlib import Path
+
+import pytest
+
+from bridge.adapters.kafka.spark_jars import CONNECTOR_VERSION, FOLDER_VARIABLE, connector_jars
+from bridge.model.errors import BrokerFailed
+from tests.adapters.kafka.test_jars import FAKE_IVY, cache, play_ivy, runs
+
+__all__ = ["cache"]  # a fixture
+
+JARS = [
+    f"spark-sql-kafka-0-10_2.13-{CONNECTOR_VERSION}",
+    f"spark-token-provider-kafka-0-10_2.13-{CONNECTOR_VERSION}",
+    "kafka-clients-3.9.0",
+    "commons-pool2-2.12.0",
+]
+LIST = next(line for line in FAKE_IVY.splitlines() if line.startswith("for jar in"))
+IVY = FAKE_IVY.replace(LIST, f"for jar in {' '.join(JARS)}; do")
+
+
+@pytest.fixture(autouse=True)
+def _no_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(FOLDER_VARIABLE, raising=False)
+
+
+def test_fetched_once(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    play_ivy(IVY, tmp_path, monkeypatch)
+    found = connector_jars()
+    assert sorted(jar.stem for jar in found) == sorted(JARS)
+    assert found[0].parent == cache / f"spark-kafka-{CONNECTOR_VERSION}" / "libs"
+    assert connector_jars() == found
+    assert runs(tmp_path) == 1
+
+
+def test_another_version_is_another_folder(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play_ivy(IVY, tmp_path, monkeypatch)
+    assert connector_jars("4.0.1")[0].parent == cache / "spark-kafka-4.0.1" / "libs"
+
+
+def test_what_does_not_come(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    play_ivy(IVY.replace("touch", "echo skipped:"), tmp_path, monkeypatch)
+    with pytest.raises(BrokerFailed, match=f"Spark's Kafka connector .*{FOLDER_VARIABLE}"):
+        connector_jars()
+
+
+def test_a_folder_of_the_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    with pytest.raises(BrokerFailed, match="has no spark-sql-kafka"):
+        connector_jars()
+    for name in JARS:
+        (tmp_path / f"{name}.jar").touch()
+    assert sorted(jar.stem for jar in connector_jars()) == sorted(JARS)
