@@ -1,5 +1,6 @@
 """Bugs of retained queues to plant in a running bridge, one for each verdict on readers."""
 
+import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -7,6 +8,7 @@ from typing import Any, Final
 from tests.chaos.checker import Kind
 
 EVERY: Final = 10  # messages between two that are hurt
+LATE_S: Final = 0.7
 
 
 def _forget_removals() -> None:
@@ -90,11 +92,11 @@ def _two_copies() -> None:
 
 
 def _end_before_commit() -> None:
-    """A remote reader hears that its message is removed while Kafka is still being asked."""
+    """A remote reader hears that its message is removed; Kafka hears of it a little later."""
     from bridge.adapters.remote_read.reads import Reads
 
     async def hurry(self: Reads, commands: Sequence[Any]) -> None:
-        self._service.carry_out(commands)
+        asyncio.get_running_loop().call_later(LATE_S, self._service.carry_out, commands)
 
     Reads._settled = hurry  # type: ignore[method-assign]
 
@@ -116,17 +118,17 @@ def _release_held() -> None:
     Reads.start = start_and_release  # type: ignore[method-assign, assignment]
 
 
-def _skip_first() -> None:
-    """The first in the row waits until there is no second one."""
+def _latest_first() -> None:
+    """A stack instead of a queue."""
+    from bridge.core.retained.place import END, START
     from bridge.core.retained.stock import Window
 
     after = Window.after
 
-    def after_next(self: Window, place: int) -> Any:
-        first = after(self, place)
-        return first and (after(self, first.lookup_id) or first)
+    def latest(self: Window, place: int) -> Any:
+        return self.before(END) if place == START else after(self, place)
 
-    Window.after = after_next  # type: ignore[method-assign]
+    Window.after = latest  # type: ignore[method-assign]
 
 
 def _with_headers(record: Any, headers: dict[str, bytes]) -> Any:
@@ -144,5 +146,5 @@ READ_BUGS: Final[dict[str, tuple[Kind, Callable[[], None]]]] = {
     "two-copies": (Kind.JOURNAL_DOUBLED, _two_copies),
     "end-before-commit": (Kind.REAPPEARS, _end_before_commit),
     "release-held": (Kind.HELD_BY_TWO, _release_held),
-    "skip-first": (Kind.OUT_OF_TURN, _skip_first),
+    "latest-first": (Kind.OUT_OF_TURN, _latest_first),
 }

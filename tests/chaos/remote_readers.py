@@ -204,6 +204,9 @@ class Session:
         request = EndReceive(self._queue.handle, ack, request_id)
         try:
             answer = await _call(self._rpc, request, Result)
+        except (RpcUnavailable, asyncio.CancelledError):
+            self._history.events["remote Ends cut off"] += 1
+            raise
         finally:
             read.over_at = take.over_at = time.monotonic()
         take.is_ended = True
