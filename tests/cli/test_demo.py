@@ -202,7 +202,7 @@ def test_it_stays_on_a_terminal_until_ctrl_c(kafka: EmbeddedKafka, tmp_path: Pat
 def test_told_to_stop_before_it_has_answered(tmp_path: Path, number: signal.Signals) -> None:
     with demo(TMPDIR=str(tmp_path), PYTHONUNBUFFERED="1") as program:
         program.wait_line("listening: admin on ")
-        assert program.end(number, seconds=20) == 130
+        assert program.end(number, seconds=SOON_S) == 130
     assert complaints(program.err) == []
     assert program.out[1:] == ["stopping"]
     assert list(tmp_path.iterdir()) == []  # the folder is gone, too

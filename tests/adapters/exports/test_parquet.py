@@ -103,6 +103,7 @@ session.stop()
 """
 
 
+@pytest.mark.timeout(300)
 def test_spark_reads_it_by_the_schema(tmp_path: Path) -> None:
     """Numbers without a sign become what `spark_schema` says, with every bit."""
     file = tmp_path / "o.parquet"
@@ -113,7 +114,7 @@ def test_spark_reads_it_by_the_schema(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=110,
+        timeout=280,
     )
     assert told.returncode == 0, told.stderr[-2000:]
     assert f"READ {message.id} {(1 << 64) - 1} {0xFFFFFFFF} 00ff\n" in told.stdout

@@ -16,6 +16,7 @@ def settings() -> Settings:
         queues={
             "kept1": {"mode": "retain"},
             "kept2": {"mode": "retain", "allow_read": ["ann"]},
+            "passed": {"mode": "forward"},
             "journaled": {"mode": "retain", "journal": "{queue}.journal"},
         },
         listen={"rpc": 0},
@@ -40,3 +41,14 @@ def test_the_journal_has_what_was_received(send: Send, open_reader: OpenReader) 
     assert reader.take(reader.open(path("journaled")), timeout=30_000) == b"M1"
     assert reader.start(journal, PEEK_CURRENT, timeout=30_000).body == b"M1"
     assert reader.take(journal) == b"M1"
+
+
+def test_what_is_passed_on_is_not_for_readers(send: Send, open_reader: OpenReader) -> None:
+    """RR-30, design D5: a queue is drained to Kafka or served to readers, never both."""
+    reader = open_reader(NOBODY)
+    queue = reader.open(path("passed"))
+    send("passed", b"M1")
+    send("kept1", b"M2")  # readers see it later than the first
+    kept = reader.open(path("kept1"))
+    assert reader.take(kept, timeout=30_000) == b"M2"
+    assert reader.start(queue, PEEK_CURRENT).status == 0xC00E001B
