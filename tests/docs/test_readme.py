@@ -47,6 +47,7 @@ def test_only_what_sets_up_or_recurses_is_skipped() -> None:
         "make bench",
         "make soak",
         "make fuzz",
+        "make mass",
         "make profile",
     )
     for page in PAGES:
