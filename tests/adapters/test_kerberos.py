@@ -23,9 +23,10 @@ from bridge.model.errors import BindRefused, ConfigError
 from bridge.protocol.rpc.calls import AuthLevel
 from bridge.protocol.rpc.ntlm import AuthFailed
 from bridge.protocol.rpc.seal import BadSeal
-from tests.adapters.net.test_rpc_stock_clients import PYTHON, SCRIPT, samba
+from tests.adapters.net.test_rpc_stock_clients import SCRIPT
 from tests.protocol.rpc.ntlm_peer import NOW
 from tests.support.rpc import ECHO, RAW_ECHO, SOURCE_DATA, WHO, World, run
+from tests.support.samba import PYTHON, needs_samba
 from tests.support.waiting import eventually
 
 REALM = "TEST.LOCAL"
@@ -173,7 +174,7 @@ def test_a_token_that_makes_no_sense(keytab: Path, token: bytes) -> None:
 
 
 @needs_kdc
-@samba
+@needs_samba
 @pytest.mark.parametrize("option", ["connect,krb5", "sign,krb5", "seal,krb5", "seal,spnego"])
 def test_samba(keytab: Path, option: str, tmp_path: Path) -> None:
     """An independent implementation (Heimdal) reads our seals."""

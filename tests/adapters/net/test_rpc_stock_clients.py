@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import struct
 import subprocess
 from collections.abc import Callable
@@ -26,10 +25,10 @@ from tests.support.rpc import (
     run,
     world,
 )
+from tests.support.samba import PYTHON, needs_samba
 from tests.support.waiting import until
 
 INTERFACE = uuidtup_to_bin((ECHO_UUID, "1.0"))
-PYTHON = Path("/usr/bin/python3")
 SCRIPT = Path(__file__).with_name("samba_echo.py")
 
 
@@ -161,19 +160,6 @@ NDR64 = ("71710533-beba-4937-8319-b5dbef9ccc36", "1.0")
 # -- Samba ------------------------------------------------------------------------------------
 
 
-@functools.cache
-def has_samba() -> bool:
-    if not PYTHON.exists():
-        return False
-    command = [str(PYTHON), "-c", "import samba.dcerpc.echo"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
-samba = pytest.mark.skipif(
-    not has_samba(), reason="the system's Python has no Samba (apt-get install python3-samba)"
-)
-
-
 def echo(made: World, folder: Path, options: str, user: str = "ann", word: str = "secret") -> str:
     """`done`, or what Samba says."""
     (settings := folder / "smb.conf").write_text("[global]\n")
@@ -183,7 +169,7 @@ def echo(made: World, folder: Path, options: str, user: str = "ann", word: str =
     return done.stdout.strip() or done.stderr
 
 
-@samba
+@needs_samba
 @pytest.mark.parametrize("package", ["ntlm", "spnego"])
 @pytest.mark.parametrize(
     ("option", "level"),
@@ -204,12 +190,12 @@ def test_samba_at_every_level(tmp_path: Path, package: str, option: str, level: 
     served(work)
 
 
-@samba
+@needs_samba
 def test_samba_without_a_name(tmp_path: Path) -> None:
     served(lambda made: _is(echo(made, tmp_path, "", user=""), "done"))
 
 
-@samba
+@needs_samba
 @pytest.mark.parametrize("package", ["ntlm", "spnego"])
 def test_samba_with_a_wrong_password(tmp_path: Path, package: str) -> None:  # RR-9
     def work(made: World) -> None:
@@ -220,7 +206,7 @@ def test_samba_with_a_wrong_password(tmp_path: Path, package: str) -> None:  # R
     served(work)
 
 
-@samba
+@needs_samba
 def test_samba_as_a_big_endian_machine(tmp_path: Path) -> None:
     def work(made: World) -> None:
         assert "disconnected" in echo(made, tmp_path, "bigendian", user="")

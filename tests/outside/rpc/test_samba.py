@@ -22,27 +22,15 @@ from tests.outside.rpc.reader import (
     FaultError,
     Reader,
 )
+from tests.support.samba import PYTHON, needs_samba
 
-PYTHON = Path("/usr/bin/python3")
 SCRIPT = Path(__file__).with_name("samba_calls.py")
 LONG = 30_000
 LEVELS = ["connect", "packet", "sign", "seal", "spnego,connect", "spnego,sign", "spnego,seal"]
 EMPTY, NOT_FOUND, RECEIVED, FRESH = 0xC00E001B, 0xC00E0088, 0xC00E001D, 0xC00E001C
 
 
-def has_samba() -> bool:
-    if not PYTHON.exists():
-        return False
-    command = [str(PYTHON), "-c", "import samba.dcerpc.base"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
-
-
-pytestmark = [
-    pytest.mark.kafka,
-    pytest.mark.skipif(
-        not has_samba(), reason="the system's Python has no Samba (apt-get install python3-samba)"
-    ),
-]
+pytestmark = [pytest.mark.kafka, needs_samba]
 
 
 class SambaReader(Reader):
