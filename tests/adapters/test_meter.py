@@ -1,7 +1,7 @@
 """Rates and ages from counters, with a clock of our own."""
 
 import asyncio
-import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +15,7 @@ class Flow:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
         self.pending = 0
-        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
         self.telemetry = Telemetry()
         self.meter = Meter(self.telemetry, lambda: self.pending)
 

@@ -3,9 +3,9 @@
 import asyncio
 import io
 import json
-import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -94,7 +94,7 @@ def looks(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[], None]) -> None:
             raise KeyboardInterrupt
         left.pop(0)()
 
-    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(module, "time", SimpleNamespace(sleep=sleep))  # not every thread's sleep
 
 
 def test_watch_in_a_pipe(
