@@ -24,6 +24,7 @@ from bridge.adapters.reader.place import IN_FLIGHT, Place
 from bridge.config import Address
 from bridge.model.errors import ProtocolError, RpcUnavailable
 from bridge.protocol.rpc.calls import Fault
+from bridge.protocol.rpc.reader.cuts import PER_PART, cuts
 from bridge.protocol.rpc.reader.drain import Drain
 from bridge.protocol.rpc.reader.finding import MAPPER, PORTS, READER, port_in, question
 from bridge.protocol.rpc.reader.names import Target, target
@@ -135,6 +136,11 @@ class RemoteReader:
     def peek_at(self, queue: str, lookup_id: int) -> Read:
         wanted, client = self.target(queue), self._place.client
         return self._once(lambda: peek_at(wanted, lookup_id, self._spelling, client))
+
+    def cuts(self, queue: str, parts: int, per_part: int = PER_PART) -> list[int]:
+        """Lookup ids at which a long queue falls into so many parts or fewer; see `scan`."""
+        wanted, client = self.target(queue), self._place.client
+        return self._once(lambda: cuts(wanted, parts, self._spelling, client, per_part))
 
     def purge(self, queue: str) -> None:
         """Not repeated if the connection is lost: nobody knows then what it has removed."""

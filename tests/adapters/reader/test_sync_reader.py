@@ -54,6 +54,17 @@ def test_it_needs_nothing_of_the_appliance() -> None:
     assert told.stdout == "[]\n"
 
 
+def test_a_long_queue_in_parts(served: Served) -> None:
+    bodies = fill(served, 300)
+    with RemoteReader(served.place()) as reader:
+        first, second = reader.cuts(ORDERS, 3, per_part=100)
+        bounds = ((None, first), (first, second), (second, None))
+        parts = [list(reader.scan(ORDERS, after=low, until=high)) for low, high in bounds]
+        assert reader.cuts(ORDERS, 3) == []  # not long enough
+    assert [read.message.body for part in parts for read in part] == bodies
+    assert min(map(len, parts)) > 50
+
+
 def test_scan(served: Served) -> None:
     bodies = fill(served, 300)
     with RemoteReader(served.place()) as reader:

@@ -31,6 +31,7 @@ PEEK_CURRENT: Final = 0x80000000
 PEEK_NEXT: Final = 0x80000001
 LOOKUP_PEEK_CURRENT: Final = 0x40000010
 LOOKUP_PEEK_NEXT: Final = 0x40000011
+LOOKUP_PEEK_PREVIOUS: Final = 0x40000012
 LOOKUP_RECEIVE_CURRENT: Final = 0x40000020
 
 # RR-45: always the same, so that a server that counts clients counts one.

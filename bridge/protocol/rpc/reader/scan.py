@@ -1,10 +1,10 @@
 """Every message of a queue, in order, and none of them touched. RR-54, RR-55
 
 Two ways. By a cursor from the head: several PEEK_NEXT are in flight, and each moves the cursor on.
-Behind a lookup id: PEEK_NEXT of the id, and of the ids that would follow if there were no gaps;
-those answers count as far as the guess was right. The second way is for a part of a queue, and to
-go on after a lost connection, which ends a cursor. It needs a message that is still there; if that
-is gone, a cursor walks up to its place and looks at headers only.
+Behind a lookup id: PEEK_NEXT of the id, and with it PEEK_CURRENT of the numbers that follow it:
+each is a message of this queue or none. The second way is for a part of a queue, and to go on after
+a lost connection, which ends a cursor. It needs a message that is still there; if that is gone, a
+cursor walks up to its place and looks at headers only.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from bridge.protocol.rpc.reader.steps import Answer, Answers, Batch, Flow, ask, 
 from bridge.wire.rpc.remote_read import CreateCursor, CursorCreated, Started, StartReceive
 
 WINDOW: Final = 64
+_SPARSE: Final = 8  # numbers for one message: from there on it is not worth to guess
 _MOST_IDLE: Final = 1000  # messages that vanish under a cursor, one after the other
 _GONE: Final = (MESSAGE_NOT_FOUND, ALREADY_RECEIVED, TRANSACTION_USAGE)
 
@@ -101,39 +102,58 @@ class Scan:
         """False: the anchor is not there, so nobody can say what comes behind it."""
         pace, width = Pace(self._window), 1
         while not self._is_done:
-            guesses = [anchor + step for step in range(width)]
-            numbers = [self._spelling.of(guess) for guess in guesses]
-            requests = [queue.start(LOOKUP_PEEK_NEXT, lookup_id=n) for n in numbers if n]
+            guesses = self._guesses(anchor, width - 1)
+            following = queue.start(LOOKUP_PEEK_NEXT, lookup_id=self._spelling.of(anchor) or anchor)
+            requests = [following, *(self._current(queue, guess) for guess in guesses)]
             answers = yield from ask(*requests)
-            found = self._chain(guesses, requests, answers)
+            found = self._ahead(anchor, guesses, requests, answers)
             if found:
-                anchor = found[-1].lookup_id
+                last = found[-1].lookup_id
+                is_dense = len(found) * _SPARSE >= last - anchor
+                anchor = last
                 yield from self._give(found)
                 pace.saw(read.size for read in found)
-                width = pace.width if len(found) == len(guesses) else 1
+                width = pace.width if is_dense else 1
                 continue
-            status = status_of(answers[0]) if answers else MESSAGE_NOT_FOUND
-            if status != MESSAGE_NOT_FOUND:
-                raise Refused(status)
+            if status_of(answers[0]) != MESSAGE_NOT_FOUND:
+                raise Refused(status_of(answers[0]))
             is_there = yield from self._is_there(queue, anchor)
             if is_there is not None:
                 return is_there
         return True
 
-    def _chain(
-        self, guesses: Sequence[int], requests: Sequence[StartReceive], answers: Answers
+    def _guesses(self, anchor: int, count: int) -> list[int]:
+        """The numbers behind the anchor, none of them 0 for a server that wants 56 bits."""
+        last = min(anchor + count, anchor | LOW, self._until or anchor | LOW)
+        return [guess for guess in range(anchor + 1, last + 1) if guess & LOW]
+
+    def _current(self, queue: OpenedQueue, guess: int) -> StartReceive:
+        return queue.start(LOOKUP_PEEK_CURRENT, lookup_id=self._spelling.of(guess))
+
+    def _ahead(
+        self,
+        anchor: int,
+        guesses: Sequence[int],
+        requests: Sequence[StartReceive],
+        answers: Answers,
     ) -> list[Found]:
-        """What comes behind the first guess, as far as the others were right."""
-        found: list[Found] = []
-        anchor = guesses[0]
-        for guess, request, answer in zip(guesses, requests, answers, strict=False):
-            if guess != anchor or status_of(answer):
-                break
-            found.append(self._found(request, answer, anchor))
-            if found[-1].lookup_id <= anchor:
+        """What was found behind the anchor, in order; between its ends nothing is left out."""
+        found: dict[int, Found] = {}
+        for guess, request, answer in zip(guesses, requests[1:], answers[1:], strict=True):
+            if status := status_of(answer):
+                if status not in _GONE:
+                    raise Refused(status)
+                continue
+            read = self._found(request, answer, guess)
+            if read.lookup_id == guess:  # else its low bits are the same, and its priority is not
+                found[guess] = read
+        if not status_of(answers[0]):
+            following = self._found(requests[0], answers[0], anchor)
+            if following.lookup_id <= anchor:
                 raise ProtocolError("circle", "the message behind one comes before it")
-            anchor = found[-1].lookup_id
-        return found
+            if following.lookup_id <= (guesses[-1] if guesses else anchor) or not found:
+                found.setdefault(following.lookup_id, following)
+        return [found[place] for place in sorted(found)]
 
     def _is_there(self, queue: OpenedQueue, anchor: int) -> Flow[bool | None]:
         """Not found is the anchor or what comes behind it: ask for the anchor itself.

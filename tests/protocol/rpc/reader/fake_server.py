@@ -64,6 +64,7 @@ class FakeServer:
         self.moves: dict[int, bytes] = {}
         self.open_status = OK
         self.has_extensions, self.matches = has_extensions, matches
+        self.tells_its_end = True
         self.waits: list[int] = []
         self.on_wait: Callable[[], None] | None = None
         self._numbers = count(1)
@@ -272,6 +273,9 @@ class FakeServer:
         return found[0] if found else None
 
     def _lookup(self, queue: str, action: int, lookup_id: int) -> Stored | int:
+        if action == 0x40000012 and lookup_id == 0xFFFFFFFFFFFFFFFF:  # PEEK_PREV: the last one
+            free = [s for s in self.queues[queue] if s.is_free]
+            return free[-1] if free and self.tells_its_end else NOT_FOUND
         stored = self._find(queue, lookup_id)
         if action == 0x40000011:  # PEEK_NEXT
             if stored is None:
