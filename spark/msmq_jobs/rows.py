@@ -65,7 +65,7 @@ def _plain(value: Any) -> Any:
             return int(value)
         case bytearray():
             return bytes(value)
-        case dict():
+        case dict() | list():  # a map, of Spark or of Arrow
             return dict(value)
     return value
 

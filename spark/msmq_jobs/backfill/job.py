@@ -30,12 +30,13 @@ from bridge.core.identity import known_identity
 from bridge.core.mapping_rules import Mappings
 from bridge.model.errors import BridgeError, ConfigError, Unavailable
 from bridge.model.guid import NULL_GUID, Guid
+from msmq_jobs.arrow import SPARK_ROWS, map_batches
 from msmq_jobs.backfill import io, summary, transforms
 from msmq_jobs.backfill.prepare import Target
 from msmq_jobs.backfill.progress import Progress
 from msmq_jobs.backfill.routing import routed
 from msmq_jobs.backfill.summary import Summary
-from msmq_jobs.backfill.writer import WriteJob, write_rows
+from msmq_jobs.backfill.writer import WriteJob, write_batches
 from msmq_jobs.schemas import ROUTED, WRITTEN
 from msmq_jobs.session import require_connector
 from msmq_jobs.sources.exports import reason_of
@@ -84,6 +85,7 @@ class _Place(msgspec.Struct, frozen=True):
 def backfill(spark: SparkSession, order: Order, watcher: Watcher) -> Summary:
     """Raises BridgeError when nothing can be done; what could not be done in part is told."""
     require_connector(spark)
+    spark.conf.set(*SPARK_ROWS)
     plan = io.read_plan(order.plan) if order.plan else None
     sources = [parse_source(text) for text in _sources(order, plan)]
     if order.receive and any(isinstance(source, Export) for source in sources):
@@ -165,7 +167,7 @@ def _mapped(
         audit_partitions=place.limits[place.own.audit].partitions,
     )
     read = io.read_kept(spark, folder, kept)
-    rows = routed(spark, transforms.chosen(read, order.asked), target)
+    rows = routed(transforms.chosen(read, order.asked), target)
     rows = transforms.of_queues(rows, order.asked.queues)
     if plan is not None:
         rows = transforms.of_plan(rows, io.plan_frame(spark, plan))
@@ -183,9 +185,8 @@ def _write(
     at_once = min(tasks, spark.sparkContext.defaultParallelism)
     job = msgspec.structs.replace(job, rate=rate / at_once)
     ordered = transforms.in_order(planned, tasks)
-    rows = ordered.rdd.mapPartitions(partial(write_rows, job=job))
     where = folder.place("written")
-    spark.createDataFrame(rows, WRITTEN, verifySchema=False).write.parquet(where)
+    map_batches(ordered, partial(write_batches, job=job), WRITTEN).write.parquet(where)
     written = spark.read.schema(WRITTEN).parquet(where)
     return transforms.results(written).collect()
 

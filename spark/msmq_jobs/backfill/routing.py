@@ -2,43 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame
 
 from bridge.core.message_data import MessageData
 from bridge.model.errors import ConfigError
+from msmq_jobs.arrow import Batches, arrow_schema, batches_of, map_batches, rows_in
 from msmq_jobs.backfill.prepare import UNREADABLE, Preparer, Route, Target, failure_of
 from msmq_jobs.rows import data_of_row
 from msmq_jobs.schemas import ROUTED
 
+_ARROW: Final = arrow_schema(ROUTED)
+_Row = Mapping[str, Any]
 
-def routed(spark: SparkSession, chosen: DataFrame, target: Target) -> DataFrame:
+
+def routed(chosen: DataFrame, target: Target) -> DataFrame:
     """`chosen` has the columns of READ and a reason."""
-    rows = chosen.rdd.mapPartitions(partial(route_rows, target=target))
-    return spark.createDataFrame(rows, ROUTED, verifySchema=False)
+    return map_batches(chosen, partial(_route_batches, target=target), ROUTED)
 
 
-def route_rows(rows: Iterable[Row], target: Target) -> Iterator[tuple[Any, ...]]:
+def _route_batches(batches: Batches, target: Target) -> Batches:
+    return batches_of(route_rows(rows_in(batches), target), _ARROW)
+
+
+def route_rows(rows: Iterable[_Row], target: Target) -> Iterator[tuple[Any, ...]]:
     preparer = Preparer(target)
     for row in rows:
         yield _route(preparer, row)
 
 
-def _route(preparer: Preparer, row: Row) -> tuple[Any, ...]:
+def _route(preparer: Preparer, row: _Row) -> tuple[Any, ...]:
     if row["reason"] is not None:
         return _staying(row, row["reason"], row["fault"])
     try:
-        data = data_of_row(row.asDict())
+        data = data_of_row(row)
     except ConfigError as error:
         return _staying(row, UNREADABLE, str(error))
     return _going(row, data, preparer.route(data, row["origin"]))
 
 
-def _staying(row: Row, reason: str, detail: str | None) -> tuple[Any, ...]:
+def _staying(row: _Row, reason: str, detail: str | None) -> tuple[Any, ...]:
     return (
         *(row["message_id"], row["queue"], None, None, None),
         *(row["tx_sequence_id"], row["tx_sequence_number"], row["sent_time"], row["lookup_id"]),
@@ -46,7 +53,7 @@ def _staying(row: Row, reason: str, detail: str | None) -> tuple[Any, ...]:
     )
 
 
-def _going(row: Row, data: MessageData, route: Route) -> tuple[Any, ...]:
+def _going(row: _Row, data: MessageData, route: Route) -> tuple[Any, ...]:
     id_ = data.message_id.lower()
     sequence = data.tx_sequence_id
     goes = route.prepared is not None

@@ -36,8 +36,10 @@ from bridge.core import audit
 from bridge.core.audit import AuditEntry
 from bridge.core.ports import Claim
 from bridge.model.errors import SinkUnavailable
+from msmq_jobs.arrow import Batches, arrow_schema, batches_of, rows_in
 from msmq_jobs.backfill.pace import Pace
 from msmq_jobs.backfill.prepare import MARK, Mark, Prepared, decode_prepared
+from msmq_jobs.schemas import WRITTEN as WRITTEN_ROWS
 
 WRITTEN: Final = "written"
 PRESENT: Final = "already-there"
@@ -51,6 +53,9 @@ TRANSACTION_MS: Final = 15_000  # a writer that dies hides live records no longe
 _decode_entries = msgspec.json.Decoder(list[AuditEntry]).decode
 _decode_mark = msgspec.json.Decoder(Mark).decode
 
+_ARROW: Final = arrow_schema(WRITTEN_ROWS)
+
+Row = Mapping[str, Any]
 Key = tuple[str, str]  # message id and queue, in lower case
 
 
@@ -73,7 +78,7 @@ class Item(msgspec.Struct, frozen=True):
 
     message_id: str
     queue: str
-    row: Mapping[str, Any]
+    row: Row
     prepared: Prepared
     size: int
 
@@ -82,8 +87,13 @@ class Item(msgspec.Struct, frozen=True):
         return self.message_id.lower(), self.queue.lower()
 
 
-def write_rows(rows: Iterable[Any], job: WriteJob) -> Iterator[tuple[Any, ...]]:
-    """For `mapPartitions`: rows of ROUTED, sorted; gives rows of WRITTEN, each after its commit."""
+def write_batches(batches: Batches, job: WriteJob) -> Batches:
+    """`write_rows`, for `map_batches`."""
+    return batches_of(write_rows(rows_in(batches), job), _ARROW)
+
+
+def write_rows(rows: Iterable[Row], job: WriteJob) -> Iterator[tuple[Any, ...]]:
+    """Rows of ROUTED, sorted; gives rows of WRITTEN, each after its commit."""
     pace = Pace(job.rate, time.monotonic)
     for (topic, partition), some in groupby(rows, key=lambda row: (row["topic"], row["partition"])):
         writer = PartitionWriter(job, topic, partition)
@@ -253,8 +263,8 @@ def _entries(items: Iterable[Item], now: int) -> dict[int, list[AuditEntry]]:
     return found
 
 
-def _item(row: Any) -> Item:
-    data = bytes(row["unit"])
+def _item(row: Row) -> Item:
+    data: bytes = row["unit"]
     return Item(row["message_id"], row["queue"], row, decode_prepared(data), len(data))
 
 

@@ -7,21 +7,22 @@ with its fault, and the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, TimestampNTZType, TimestampType
 
 from bridge.model.errors import BridgeError, ConfigError
-from msmq_jobs.rows import Values, rows_of_lines
+from msmq_jobs.arrow import Batches, arrow_schema, batches_of, map_batches, rows_in
+from msmq_jobs.rows import rows_of_lines
 from msmq_jobs.schemas import FAULT, MESSAGE, ORIGIN, READ
 from msmq_jobs.sources.locator import SUFFIXES, Export
 
-_NEEDED = ("message_id", "queue")
+_NEEDED: Final = ("message_id", "queue")
+_ARROW: Final = arrow_schema(READ)
 
 
 class SourceFailed(BridgeError):
@@ -54,12 +55,12 @@ def read_export(spark: SparkSession, export: Export, origin: str = "") -> DataFr
         lines = spark.read.text(export.text).select(F.col("value").cast("binary"))
     except AnalysisException as error:
         raise SourceFailed(f"{export.text}: {reason_of(error)}") from error
-    rows = lines.rdd.mapPartitions(partial(_parse, origin=origin))
-    return spark.createDataFrame(rows, READ, verifySchema=False)
+    return map_batches(lines, partial(_parse, origin=origin), READ)
 
 
-def _parse(rows: Iterable[Row], origin: str) -> Iterator[Values]:
-    return rows_of_lines((bytes(row[0]) for row in rows), origin)
+def _parse(batches: Batches, origin: str) -> Batches:
+    lines = (row["value"] for row in rows_in(batches))
+    return batches_of(rows_of_lines(lines, origin), _ARROW)
 
 
 def _parquet(spark: SparkSession, export: Export, origin: str) -> DataFrame:

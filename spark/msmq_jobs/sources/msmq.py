@@ -3,8 +3,9 @@ r"""A queue of any MSMQ host as a Spark data source: `spark.read.format("msmq")`
     spark.dataSource.register(MsmqDataSource)
     spark.read.format("msmq").option("host", "msmq01").option("queue", "private$\\orders;journal")
 
-Messages are peeked at by remote read (MS-MQRR) and stay where they are. A password is never an
-option: it is read where the reading is done, from `password_file` or MSMQ_BRIDGE_PASSWORD.
+Messages are peeked at by remote read (MS-MQRR) and stay where they are. A queue is a partition; a
+long one falls into several, by ranges of lookup ids, at most `parts` of them. A password is never
+an option: it is read where the reading is done, from `password_file` or MSMQ_BRIDGE_PASSWORD.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,36 +25,27 @@ from bridge.adapters.net.rpc_auth import Credentials
 from bridge.adapters.reader.place import Place
 from bridge.adapters.reader.rows import data_of_read
 from bridge.adapters.reader.sync_reader import RemoteReader
-from bridge.core.message_columns import COLUMNS, Kind
 from bridge.model.errors import ConfigError
 from bridge.protocol.rpc.calls import AuthLevel
+from bridge.protocol.rpc.reader.cuts import PER_PART
 from bridge.protocol.rpc.reader.packets import Read
+from msmq_jobs.arrow import arrow_schema, batches_of
 from msmq_jobs.rows import Values, fault_values, values_of
-from msmq_jobs.schemas import FAULT, ORIGIN, READ
+from msmq_jobs.schemas import READ
 from msmq_jobs.sources.locator import LiveQueue
 
 PASSWORD: Final = "MSMQ_BRIDGE_PASSWORD"  # noqa: S105 (the name of a variable)
-PER_BATCH: Final = 500
-BATCH_BYTES: Final = 16 << 20
-_TYPES: Final = {
-    Kind.TEXT: pa.string(),
-    Kind.BYTES: pa.binary(),
-    Kind.U16: pa.int32(),
-    Kind.U32: pa.int64(),
-    Kind.U64: pa.decimal128(20, 0),
-    Kind.TEXTS: pa.map_(pa.string(), pa.string()),
-}
-_ARROW: Final = pa.schema(
-    [
-        *(pa.field(column.name, _TYPES[column.kind]) for column in COLUMNS),
-        pa.field(ORIGIN, pa.string()),
-        pa.field(FAULT, pa.string()),
-    ]
-)
+PARTS: Final = 8  # connections to one queue, at most
+_ARROW: Final = arrow_schema(READ)
 
 
-class Whole(InputPartition):
-    """The queue from its head to its end, as it is then."""
+class Part(InputPartition):
+    """The messages behind one lookup id, up to and with another; None: from the head, to the end
+    as it is then."""
+
+    def __init__(self, after: int | None, until: int | None) -> None:
+        super().__init__((after, until))
+        self.after, self.until = after, until
 
 
 class MsmqDataSource(DataSource):
@@ -72,14 +65,19 @@ class MsmqReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [Whole(0)]
+        options = self._options
+        with RemoteReader(place_of(options)) as reader:
+            per_part = int(options.get("per_part", PER_PART))
+            cuts = reader.cuts(options["queue"], int(options.get("parts", PARTS)), per_part)
+        return [Part(after, until) for after, until in pairwise((None, *cuts, None))]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:  # noqa: ARG002 (there is one)
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        assert isinstance(partition, Part)
         options = self._options
         queue, origin = options["queue"], options.get("origin", options["queue"])
         with RemoteReader(place_of(options)) as reader:
             name = reader.target(queue).name
-            job = reader.scan_job(queue)
+            job = reader.scan_job(queue, after=partition.after, until=partition.until)
             rows = (
                 values_of(data_of_read(read, name), origin)
                 for batch in reader.run(job)
@@ -126,28 +124,7 @@ def _password(options: Mapping[str, str]) -> str:
 
 
 def batches(rows: Iterable[Values]) -> Iterator[pa.RecordBatch]:
-    """As Arrow, a bounded part at a time."""
-    part: list[Values] = []
-    size = 0
-    body = _ARROW.get_field_index("body")
-    for row in rows:
-        part.append(row)
-        size += len(row[body] or b"")
-        if len(part) >= PER_BATCH or size >= BATCH_BYTES:
-            yield _batch(part)
-            part, size = [], 0
-    if part:
-        yield _batch(part)
-
-
-def _batch(rows: Sequence[Values]) -> pa.RecordBatch:
-    columns = [[_arrow(value) for value in column] for column in zip(*rows, strict=True)]
-    arrays = [pa.array(c, field.type) for c, field in zip(columns, _ARROW, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
-
-
-def _arrow(value: Any) -> Any:
-    return list(value.items()) if isinstance(value, dict) else value
+    return batches_of(rows, _ARROW)
 
 
 def take_out(reader: RemoteReader, queue: str, wanted: Iterable[tuple[Decimal, str]]) -> int:

@@ -5,20 +5,18 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from bridge.adapters.reader.sync_reader import RemoteReader
 from bridge.core.message_data import message_of
 from bridge.model.errors import ConfigError
 from msmq_jobs.backfill import io
-from msmq_jobs.rows import data_of_row, fault_values, values_of
+from msmq_jobs.rows import data_of_row
 from msmq_jobs.schemas import READ
-from msmq_jobs.sources import msmq
 from msmq_jobs.sources.locator import LiveQueue
-from msmq_jobs.sources.msmq import PASSWORD, MsmqDataSource, batches, options_of, place_of, take_out
+from msmq_jobs.sources.msmq import PASSWORD, MsmqDataSource, options_of, place_of, take_out
 from tests.adapters.reader.served import Served, closed_port
-from tests.spark.letters import letter
 
 ORDERS = "private$\\orders"
 
@@ -54,6 +52,20 @@ def test_every_message_and_none_is_touched(
     with RemoteReader(served.place()) as reader:
         reads = list(reader.scan(ORDERS))
     assert [message_of(data_of_row(row.asDict())) for row in rows] == [r.message for r in reads]
+    assert served.fake.removed == []
+
+
+def test_a_long_queue_is_read_in_parts(spark: SparkSession, served: Served, password: str) -> None:
+    """A partition per queue, split by ranges of lookup ids where the queue is long."""
+    bodies = [b"m%d" % n for n in range(300)]
+    for n, body in enumerate(bodies):
+        served.fake.put(ORDERS, body, gap=n % 3)
+    spark.dataSource.register(MsmqDataSource)
+    options = options_of(source(served.port), password) | {"parts": "3", "per_part": "50"}
+    frame = spark.read.format("msmq").options(**options).load()
+    numbered = frame.select("body", F.spark_partition_id().alias("part")).collect()
+    assert [bytes(row["body"]) for row in numbered] == bodies  # parts are in order, too
+    assert {row["part"] for row in numbered} == {0, 1, 2}
     assert served.fake.removed == []
 
 
@@ -104,12 +116,3 @@ def test_credentials(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, password: 
     ]
     assert [c.password for c in found if c] == ["from outside", "secret"]
     assert "secret" not in str(options_of(source(1), password))
-
-
-def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(msmq, "PER_BATCH", 3)
-    monkeypatch.setattr(msmq, "BATCH_BYTES", 100)
-    rows = [values_of(replace(letter(n), body=bytes(n)), "x") for n in (1, 1, 1, 99, 99, 1)]
-    assert [batch.num_rows for batch in batches(rows)] == [3, 2, 1]
-    assert [batch.num_rows for batch in batches([fault_values("why", "x")])] == [1]
-    assert list(batches([])) == []
