@@ -26,7 +26,7 @@ class Board:
             transient=True,
         )
         self._stage: TaskID | None = None
-        self._queues: dict[str, TaskID] = {}
+        self._lines: dict[str, TaskID] = {}  # of sources and of queues
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -44,13 +44,22 @@ class Board:
         if not self._console.is_terminal:
             sys.stderr.write(f"{text}\n")
             sys.stderr.flush()
+        for line in self._lines.values():  # of the stage before
+            self._bar.remove_task(line)
+        self._lines.clear()
         if self._stage is not None:
             self._bar.remove_task(self._stage)
         self._stage = self._bar.add_task(text, total=None, count="")
 
+    def read(self, source: str, messages: int) -> None:
+        self._show(source, messages)
+
     def written(self, counts: Mapping[str, int]) -> None:
         for queue, count in counts.items():
-            if queue not in self._queues:
-                name = "".join(c if c.isprintable() else "?" for c in queue)
-                self._queues[queue] = self._bar.add_task(f"  {name}", total=None, count="")
-            self._bar.update(self._queues[queue], count=f"{count:,}")
+            self._show(queue, count)
+
+    def _show(self, what: str, count: int) -> None:
+        if what not in self._lines:
+            name = "".join(c if c.isprintable() else "?" for c in what)
+            self._lines[what] = self._bar.add_task(f"  {name}", total=None, count="")
+        self._bar.update(self._lines[what], count=f"{count:,}")

@@ -103,15 +103,15 @@ def producer(settings: Settings, transactional_id: str) -> Producer:
     )
 
 
-def consumer(settings: Settings, group: str) -> Consumer:
-    """Reads committed records only, by assignment; no offsets are ever committed."""
+def consumer(settings: Settings, group: str, isolation: str = "read_committed") -> Consumer:
+    """Reads by assignment, and unless told otherwise what is committed; it commits no offsets."""
     return Consumer(
         {
             "fetch.wait.max.ms": 50,
             "queued.max.messages.kbytes": 16 << 10,  # that many are read ahead, whatever waits
             **_common(settings),
             "group.id": group,
-            "isolation.level": "read_committed",
+            "isolation.level": isolation,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",

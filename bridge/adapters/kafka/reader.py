@@ -76,6 +76,11 @@ class Tail:
                     "hangs in it; see 'Hanging transactions' in the README before you abort it"
                 )
 
+    @property
+    def position(self) -> int:
+        """The offset that comes next."""
+        return self._read_to
+
     def close(self) -> None:
         if self._source is not None:
             self._source.close()

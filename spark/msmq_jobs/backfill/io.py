@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
@@ -28,6 +29,7 @@ from msmq_jobs.sources.locator import Export, LiveQueue, Source
 from msmq_jobs.sources.msmq import MsmqDataSource, options_of, place_of, take_out
 
 _MAX_PLAN: Final = 1 << 30
+AT_ONCE: Final = 4  # sources
 
 
 class RunFolder:
@@ -87,24 +89,35 @@ class Refused(msgspec.Struct, frozen=True):
 
 def keep_sources(
     spark: SparkSession, sources: Sequence[Source], folder: RunFolder, password_file: str = ""
-) -> tuple[int, list[Refused]]:
-    """Reads each into the folder, so that all that follows has the same; how many, and which not.
+) -> tuple[list[int], list[Refused]]:
+    """Reads each into the folder, so that all that follows has the same; which, and which not.
+    Several at a time: a host that does not answer holds up nobody.
 
     It is done before anybody looks at the topics: a journal has a message only after its topic
     had it, so what came in live is found there.
     """
-    kept = 0
     refused: list[Refused] = []
-    for source in sources:
-        for part in _parts(spark, source, refused):
-            place = f"{folder.place('read')}/source={kept}"
-            try:
-                _open(spark, part, password_file).write.parquet(place)
-                kept += 1
-            except (SourceFailed, Py4JJavaError, PySparkException) as error:
-                why = str(error) if isinstance(error, SourceFailed) else _failure(part, error)
-                refused.append(Refused(source.text, why))
-    return kept, refused
+    parts = [(part, source) for source in sources for part in _parts(spark, source, refused)]
+    spark.dataSource.register(MsmqDataSource)
+
+    def keep(number: int) -> Refused | None:
+        part, source = parts[number]
+        spark.sparkContext.setJobDescription(source.text)  # of this thread's jobs; see `Reading`
+        try:
+            _open(spark, part, password_file).write.parquet(_kept_in(folder, number))
+        except (SourceFailed, Py4JJavaError, PySparkException) as error:
+            why = str(error) if isinstance(error, SourceFailed) else _failure(part, error)
+            return Refused(source.text, why)
+        return None
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        ends = list(pool.map(keep, range(len(parts))))
+    kept = [number for number, end in enumerate(ends) if end is None]
+    return kept, refused + [end for end in ends if end is not None]
+
+
+def _kept_in(folder: RunFolder, number: int) -> str:
+    return f"{folder.place('read')}/source={number}"
 
 
 def _parts(spark: SparkSession, source: Source, refused: list[Refused]) -> Sequence[Source]:
@@ -127,7 +140,6 @@ def _open(spark: SparkSession, part: Source, password_file: str) -> DataFrame:
                 break
     except BridgeError as error:
         raise SourceFailed(f"{part.text}: {error}") from error
-    spark.dataSource.register(MsmqDataSource)
     return spark.read.format("msmq").options(**options).load()
 
 
@@ -163,12 +175,10 @@ def _failure(part: Source, error: Exception) -> str:
     return f"{part.text}: {reason_of(error)}"
 
 
-def read_kept(spark: SparkSession, folder: RunFolder, kept: int) -> DataFrame:
+def read_kept(spark: SparkSession, folder: RunFolder, kept: Sequence[int]) -> DataFrame:
     if not kept:
         return spark.createDataFrame([], READ)
-    return spark.read.schema(READ).parquet(
-        *(f"{folder.place('read')}/source={n}" for n in range(kept))
-    )
+    return spark.read.schema(READ).parquet(*(_kept_in(folder, number) for number in kept))
 
 
 def read_plan(path: Path) -> list[Planned]:

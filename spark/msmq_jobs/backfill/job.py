@@ -7,6 +7,7 @@ Everything up to the last arrow can be done any number of times. The last one is
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -34,6 +35,7 @@ from msmq_jobs.arrow import SPARK_ROWS, map_batches
 from msmq_jobs.backfill import io, summary, transforms
 from msmq_jobs.backfill.prepare import Target
 from msmq_jobs.backfill.progress import Progress
+from msmq_jobs.backfill.reading import Reading
 from msmq_jobs.backfill.routing import routed
 from msmq_jobs.backfill.summary import Summary
 from msmq_jobs.backfill.writer import WriteJob, write_batches
@@ -63,6 +65,9 @@ class Watcher(Protocol):
     """Who wants to see how far it is."""
 
     def stage(self, text: str) -> None: ...
+
+    def read(self, source: str, messages: int) -> None:
+        """So far."""
 
     def written(self, counts: Mapping[str, int]) -> None:
         """By queue, so far."""
@@ -110,7 +115,8 @@ def _run(
     watcher: Watcher,
 ) -> Summary:
     watcher.stage("reading the sources")
-    kept, refused = io.keep_sources(spark, sources, folder, order.password_file)
+    with Reading(spark, watcher.read):
+        kept, refused = io.keep_sources(spark, sources, folder, order.password_file)
     watcher.stage("mapping")
     mapped = _mapped(spark, order, place, folder, kept, plan)
     watcher.stage("looking for what is there already")
@@ -155,7 +161,7 @@ def _mapped(
     order: Order,
     place: _Place,
     folder: io.RunFolder,
-    kept: int,
+    kept: Sequence[int],
     plan: Sequence[transforms.Planned] | None,
 ) -> DataFrame:
     target = Target(
@@ -167,7 +173,7 @@ def _mapped(
         audit_partitions=place.limits[place.own.audit].partitions,
     )
     read = io.read_kept(spark, folder, kept)
-    rows = routed(transforms.chosen(read, order.asked), target)
+    rows = routed(transforms.chosen(read, order.asked, int(time.time())), target)
     rows = transforms.of_queues(rows, order.asked.queues)
     if plan is not None:
         rows = transforms.of_plan(rows, io.plan_frame(spark, plan))

@@ -58,23 +58,33 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     source: str = ""
 
 
-def chosen(read: DataFrame, asked: Asked) -> DataFrame:
-    """What can be said before a message is looked into."""
-    sent = F.coalesce(F.col("sent_time"), F.col("arrived_time")).cast("timestamp")
-    failure = F.coalesce(F.col("headers")["msmq.outcome"].cast("int"), F.col("class"), F.lit(0))
+def chosen(read: DataFrame, asked: Asked, now: int) -> DataFrame:
+    """What can be said before a message is looked into; `now` is in seconds."""
+    sent = F.coalesce(F.col("sent_time"), F.col("arrived_time")).try_cast("timestamp")
+    outcome = F.col("headers")["msmq.outcome"].try_cast("int")
+    failure = F.coalesce(outcome, F.col("class"), F.lit(0))
     wanted = [
         sent >= F.lit(asked.since).cast("timestamp") if asked.since else None,
         sent < F.lit(asked.until).cast("timestamp") if asked.until else None,
         failure.isin(list(asked.classes)) if asked.classes else None,
         _like(F.coalesce(F.col("label"), F.lit("")), asked.label) if asked.label else None,
     ]
-    has_expired = F.lit(not asked.include_expired) & failure.isin(_EXPIRED)
+    has_expired = failure.isin(_EXPIRED) | _is_over(sent, now)
     reason = (
         F.when(F.col(FAULT).isNotNull(), UNREADABLE)
         .when(~_all(wanted), FILTERED)
-        .when(has_expired, EXPIRED)
+        .when(F.lit(not asked.include_expired) & has_expired, EXPIRED)
     )
     return read.withColumn("reason", reason)
+
+
+def _is_over(sent: Column, now: int) -> Column:
+    """Its time to be received; DM-28: from the time of sending on. What lies in a journal was
+    received in time."""
+    seconds = F.col("headers")["msmq.ttbr"].try_cast("bigint")  # none: no end
+    is_journaled = F.lower("queue").endswith(";journal")
+    is_past = sent.cast("bigint") + seconds < F.lit(now)
+    return ~is_journaled & F.coalesce(is_past, F.lit(False))
 
 
 def of_queues(routed: DataFrame, queues: Collection[str]) -> DataFrame:

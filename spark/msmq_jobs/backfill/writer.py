@@ -4,8 +4,9 @@ A partition has one writer, because its transactional id is made from the partit
 comes later (a repeated run, a task that Spark tries again) fences who came before and settles what
 that one left open. Only then is the partition read, from where the plan of the run had seen it,
 to its end: what lies there is not written again, whoever wrote it. Records and their audit
-entries go in one transaction. After any error the producer is thrown away, and what happened is
-read back from the partition.
+entries go in one transaction. Before it is committed, what others have put in front of them
+meanwhile is looked at: a message that is there is not written. After any error the producer is
+thrown away, and what happened is read back from the partition.
 
 Transactions are short, and shorter-lived than those of live traffic when a writer dies: an open
 one hides from consumers what live traffic writes behind it.
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from confluent_kafka import KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from msgspec.structs import replace
 
 from bridge.adapters.claims import ClaimStore
@@ -37,19 +38,21 @@ from bridge.core.audit import AuditEntry
 from bridge.core.ports import Claim
 from bridge.model.errors import SinkUnavailable
 from msmq_jobs.arrow import Batches, arrow_schema, batches_of, rows_in
+from msmq_jobs.backfill.between import Between
 from msmq_jobs.backfill.pace import Pace
 from msmq_jobs.backfill.prepare import MARK, Mark, Prepared, decode_prepared
 from msmq_jobs.schemas import WRITTEN as WRITTEN_ROWS
 
 WRITTEN: Final = "written"
 PRESENT: Final = "already-there"
-DOUBLED: Final = "doubled"  # live traffic brought it in the moment that we did
+DOUBLED: Final = "doubled"  # live traffic has put it behind ours, before we were done
 FAILED: Final = "failed"
 PER_TRANSACTION: Final = 1000
 MAX_BYTES: Final = 8 << 20
 ATTEMPTS: Final = 5  # of one batch, each with its own producer
 RETRY_S: Final = 1.0
 TRANSACTION_MS: Final = 15_000  # a writer that dies hides live records no longer than this
+_POLL_S: Final = 0.05
 _decode_entries = msgspec.json.Decoder(list[AuditEntry]).decode
 _decode_mark = msgspec.json.Decoder(Mark).decode
 
@@ -71,6 +74,10 @@ class WriteJob(msgspec.Struct, frozen=True, kw_only=True):
     queue_names: tuple[str, ...] = ("msmq.queue",)
     data: str = "."  # where relative claims lie
     rate: float = 0.0  # messages per second of one task; 0: no limit
+
+
+class _RacedError(Exception):
+    """Somebody has brought one of the messages since the partition was read."""
 
 
 class Item(msgspec.Struct, frozen=True):
@@ -122,15 +129,19 @@ class PartitionWriter:
         self._doubled: set[Key] = set()
         self._single = False  # one record per batch: a topic takes less than a batch may have
         self._claims = ClaimStore(Path(job.data))
+        self._between = Between(job.settings, topic, partition, f"{job.prefix}.backfill")
 
     def write(self, batch: Sequence[Item]) -> list[tuple[Item, str]]:
         """What became of each, once that is certain. Raises SinkUnavailable: nobody can tell."""
+        missing = list(batch)
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 self._open()
                 self._catch_up()
                 self._publish([item for item in batch if item.key not in self._there])
                 self._catch_up()  # a commit is believed when it can be read
+            except _RacedError:
+                continue
             except (KafkaException, BufferError, SinkUnavailable) as error:
                 self._give_up(error, is_last=attempt == ATTEMPTS)
                 time.sleep(RETRY_S)
@@ -139,11 +150,12 @@ class PartitionWriter:
             if not missing:
                 return self._results(batch)
         raise SinkUnavailable(
-            f"Kafka: {self._where}: {missing[0].message_id} was committed but cannot be read"
+            f"Kafka: {self._where}: nobody can tell what became of {missing[0].message_id}"
         )
 
     def close(self) -> None:
         self._discard()
+        self._between.close()
         if self._tail is not None:
             self._tail.close()
 
@@ -187,22 +199,42 @@ class PartitionWriter:
         assert self._producer is not None
         self._store([claim for item in items for claim in item.prepared.claims])
         now = int(time.time() * 1000)
+        told = _Deliveries(self._topic, self._partition)
         self._producer.begin_transaction()
         for item in items:
-            self._produce(self._producer, item.prepared, now)
+            self._produce(self._producer, item.prepared, now, told)
         for shard, entries in _entries(items, now).items():
             for value in audit.encode(entries):
-                self._producer.produce(self._job.audit_topic, value, None, shard)
+                self._producer.produce(self._job.audit_topic, value, None, shard, told)
+        _deliver(self._producer)
+        if told.error is not None:
+            raise KafkaException(told.error)
+        if self._has_rival(items, told.offsets):
+            self._producer.abort_transaction(CALL_TIMEOUT_S)
+            raise _RacedError
         self._producer.commit_transaction(CALL_TIMEOUT_S)
 
-    def _produce(self, transaction: Producer, prepared: Prepared, now: int) -> None:
+    def _produce(
+        self, transaction: Producer, prepared: Prepared, now: int, told: _Deliveries
+    ) -> None:
         for r in prepared.records:
             assert r.partition is not None
             stamp = min(r.timestamp_ms, now) if prepared.keeps_time else now
             headers: Any = r.headers
             transaction.produce(
-                r.topic, r.value, r.key, r.partition, headers=headers, timestamp=stamp
+                r.topic, r.value, r.key, r.partition, told, headers=headers, timestamp=stamp
             )
+
+    def _has_rival(self, items: Sequence[Item], offsets: Sequence[int]) -> bool:
+        """Whether one of the messages lies between what we had read and our own last record."""
+        assert self._tail is not None
+        seen, last = self._tail.position, max(offsets)
+        if last - seen + 1 == len(offsets):  # ours alone
+            return False
+        ours, keys = frozenset(offsets), {item.key for item in items}
+        others = (m for m in self._between.read(seen, last) if m.offset() not in ours)
+        found = (identity_of(message, self._job) for message in others)
+        return any(each is not None and each[0] in keys for each in found)
 
     def _store(self, claims: Sequence[Claim]) -> None:
         """Before the records that point to them."""
@@ -228,6 +260,35 @@ class PartitionWriter:
         if self._producer is not None:
             self._producer.purge()
             self._producer = None  # librdkafka lets go of it here
+
+
+def _deliver(transaction: Producer) -> None:
+    """Until all of it is in the log, or is not.
+
+    By `poll`, which stops at once when the client breaks (fenced, say). `flush`, and `commit` while
+    something is still under way, go on calling back into Python with that error pending, and the
+    interpreter may die of it.
+    """
+    deadline = time.monotonic() + CALL_TIMEOUT_S
+    while len(transaction):
+        if time.monotonic() > deadline:
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        transaction.poll(_POLL_S)
+
+
+class _Deliveries:
+    """What librdkafka reports of a transaction: where the records of a partition are."""
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self._place = topic, partition
+        self.offsets: list[int] = []
+        self.error: KafkaError | None = None
+
+    def __call__(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.error = self.error or error
+        elif (message.topic(), message.partition()) == self._place:
+            self.offsets.append(message.offset() or 0)
 
 
 def identity_of(message: Message, job: WriteJob) -> tuple[Key, str] | None:

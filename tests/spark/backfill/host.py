@@ -210,7 +210,7 @@ def expected_headers(message: Message, name: str) -> dict[str, bytes]:
         headers |= {
             "msmq.tx.seqid": b"%d" % tx.sequence_id,
             "msmq.tx.seq": b"%d" % tx.number,
-            "msmq.tx.prev": b"%d" % tx.previous,
+            "msmq.tx.prev": b"%d" % tx.previous if tx.previous else b"",
             "msmq.tx.id": identity(message.source, tx.index),
             "msmq.tx.first": b"1",
             "msmq.tx.last": b"1",

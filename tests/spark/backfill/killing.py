@@ -1,5 +1,6 @@
-"""A backfill that is killed at random and run again until it is done; then every message is looked
-for. `make soak-backfill` does it with a hundred thousand; a test with fewer.
+"""A backfill of an old host's journals and dead letters that is killed at random and run again
+until it is done; then every message that was sent is looked for. `make soak-backfill` does it with
+a hundred thousand; a test with fewer.
 """
 
 import argparse
@@ -9,69 +10,83 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import psutil
-from confluent_kafka import Message, TopicPartition
+from confluent_kafka import TopicPartition
 
 from bridge.adapters.kafka.client import consumer
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.topics import OwnTopics, ensure_topics
-from bridge.core.mapping import message_from_record
-from bridge.core.message_data import MessageData, message_of
-from bridge.core.ports import Record
 from tests.cli.program import command
-from tests.spark.backfill.bench import headers_of
-from tests.spark.letters import ORDERS, PLAIN, letter, write_lines
-from tests.support.config import topic, write_config
-from tests.support.kafka import create_topic, read_topic, unique
+from tests.outside.appliance import Appliance, Settings
+from tests.outside.records import Record, identity, read_topic
+from tests.spark.backfill.host import SHARES, Host, expected_headers, properties_of
+from tests.support.kafka import create_topic, unique
 from tests.support.waiting import eventually
 
 PARTITIONS = 3
-SENDERS = [f"{n:08x}-2222-3333-4444-555555555555" for n in range(1, 6)]
-PATIENCE_S = 600.0  # how fast a machine is says nothing about what it runs
+PATIENCE_S = 3600.0  # how fast a machine is says nothing about what it runs
 VICTIMS = ("worker", "driver", "jvm")
+MOMENTS = ("reading", "writing")
 
 
-def letters(count: int) -> Iterator[MessageData]:
-    """Five senders, half of their messages in streams; some are dead letters."""
-    for n in range(1, count + 1):
-        source = SENDERS[n % len(SENDERS)]
-        extra: dict[str, Any] = {"message_class": 0x8000} if n % 10 == 0 else {}
-        yield letter(n, ORDERS if n % 2 else PLAIN, source, body=b"%d" % n * 20, **extra)
+class Kill(NamedTuple):
+    """Whom, and what it is doing then."""
+
+    kind: str
+    moment: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} while {self.moment}"
 
 
 class Scene:
-    """A cluster, exports, and the command as a user runs it."""
+    """The old host, the appliance that is to have its messages, and the command as a user runs it.
 
-    def __init__(self, folder: Path, kafka: EmbeddedKafka, count: int) -> None:
-        self.bootstrap = kafka.bootstrap_servers
-        self.prefix = unique("killed")
-        self.config = write_config(folder, self.bootstrap, topic_prefix=self.prefix)
-        self.topics = {q: topic(self.prefix, n) for q, n in ((ORDERS, "orders"), (PLAIN, "plain"))}
+    Both are on one cluster, with prefixes of their own.
+    """
+
+    def __init__(self, folder: Path, kafka: EmbeddedKafka, host: Host) -> None:
+        self.bootstrap, self._host = kafka.bootstrap_servers, host
+        prefix = unique("killed")
+        (folder / "new").mkdir(parents=True)
+        settings = Settings(queues={"small": {}, "late": {}})
+        self._new = Appliance(folder / "new", self.bootstrap, prefix, settings=settings)
+        self.topics = {name: self._new.topic(name) for name in SHARES}
         for name in self.topics.values():
             create_topic(self.bootstrap, name, PARTITIONS)
-        ensure_topics({"bootstrap.servers": self.bootstrap}, OwnTopics(self.prefix), 1, [])
-        self.sent = list(letters(count))
-        half = count // 2
-        self.exports = folder / "exports"
-        write_lines(self.exports / "one.jsonl", self.sent[: half + 5])  # some are in both
-        write_lines(self.exports / "two.jsonl", self.sent[half:])
+        ensure_topics({"bootstrap.servers": self.bootstrap}, OwnTopics(prefix), 1, [])
         self.out = folder / "out"
+        self._earlier: set[str] = set()
+
+    @property
+    def messages(self) -> int:
+        return sum(map(len, self._host.sent.values()))
 
     def start(self, *options: str) -> subprocess.Popen[str]:
-        line = command("backfill", "--config", str(self.config), "--source", str(self.exports))
+        self._earlier = self._folders("read")
+        line = command("backfill", "--config", str(self._new.config), "--include-expired")
+        for source in self._host.sources:
+            line += ["--source", source]
+        line += ["--password-file", str(self._host.password_file), "--out", str(self.out)]
         return subprocess.Popen(
-            [*line, "--out", str(self.out), *options],
+            [*line, *options],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
         )
+
+    def is_reading(self) -> bool:
+        """The run that was started last keeps what it reads, and does not map it yet."""
+        return bool(self._folders("read") - self._earlier - self._folders("work"))
+
+    def _folders(self, kind: str) -> set[str]:
+        return {folder.name for folder in self.out.glob(f"{kind}/run=*")}
 
     def written(self) -> int:
         """Records and markers so far, committed or not."""
@@ -85,41 +100,32 @@ class Scene:
         finally:
             found.close()
 
-    def check(self) -> None:
-        """Exactly one copy each, streams in order, bytes and properties as they were."""
-        for queue, name in self.topics.items():
-            wanted = {data.message_id: data for data in self.sent if data.queue == queue}
-            found = read_topic(self.bootstrap, name)
-            copies = Counter(_id(message) for message in found)
-            assert copies.keys() == wanted.keys()
-            assert set(copies.values()) == {1}
-            self._check_content(found, wanted)
-            self._check_order(found)
+    def check(self) -> str:
+        """Exactly one copy each, streams in order, bytes and properties as they were sent."""
+        found = {name: read_topic(self.bootstrap, topic) for name, topic in self.topics.items()}
+        for name, records in found.items():
+            wanted = {identity(m.source, m.message_id): m for m in self._host.sent[name]}
+            copies = Counter(record.header["msmq.id"] for record in records)
+            assert copies.keys() == wanted.keys(), name
+            assert set(copies.values()) <= {1}, name
+            for record in records:
+                message = wanted[record.header["msmq.id"]]
+                assert record.value == message.body, name
+                differing = properties_of(record).items() ^ expected_headers(message, name).items()
+                assert not differing, (name, differing)
+            self._check_order(records)
+        return ", ".join(f"{name} {len(records)}" for name, records in found.items())
 
-    def _check_content(self, found: list[Message], wanted: dict[str, MessageData]) -> None:
-        for message in found:
-            record = Record(name_of(message), message.value() or b"", headers=headers_of(message))
-            assert message_from_record(record) == message_of(wanted[_id(message)])
-
-    def _check_order(self, found: list[Message]) -> None:  # DM-36
-        streams: dict[tuple[int | None, bytes], list[int]] = {}
-        homes: dict[bytes, set[int | None]] = {}
-        for message in found:
-            headers = headers_of(message)
-            key = headers["msmq.source"]
-            order = int(headers.get("msmq.tx.seq") or headers["msmq.id"].rpartition(b"\\")[2])
-            streams.setdefault((message.partition(), key), []).append(order)
-            homes.setdefault(key, set()).add(message.partition())
+    def _check_order(self, records: list[Record]) -> None:  # DM-36
+        streams: dict[bytes, list[int]] = {}
+        homes: dict[bytes, set[int]] = {}
+        for record in records:
+            source = record.header["msmq.source"]
+            number = record.header.get("msmq.tx.seq") or record.header["msmq.id"].split(b"\\")[1]
+            streams.setdefault(source, []).append(int(number))
+            homes.setdefault(source, set()).add(record.partition)
         assert all(numbers == sorted(numbers) for numbers in streams.values())
         assert all(len(home) == 1 for home in homes.values())
-
-
-def name_of(message: Message) -> str:
-    return message.topic() or ""
-
-
-def _id(message: Message) -> str:
-    return headers_of(message)["msmq.id"].decode()
 
 
 def victims(run: subprocess.Popen[str], kind: str) -> list[psutil.Process]:
@@ -157,18 +163,19 @@ def kill_when(run: subprocess.Popen[str], kind: str, ready: Callable[[], bool]) 
     return True
 
 
-def rounds(scene: Scene, kills: list[str], *options: str) -> list[str]:
-    """Each kill when some more has been written; then a run that is left alone. Those that hit."""
-    hit: list[str] = []
+def rounds(scene: Scene, kills: list[Kill], *options: str) -> list[Kill]:
+    """The kills, one after the other; then a run that is left alone. Those that hit."""
+    hit: list[Kill] = []
     runs: list[subprocess.Popen[str]] = []
     try:
-        for kind in kills:
+        for kill in kills:
             if not runs or runs[-1].poll() is not None:
                 runs.append(scene.start(*options))
-            goal = scene.written() + random.randint(1, max(2, len(scene.sent) // (4 * len(kills))))
-            if kill_when(runs[-1], kind, partial(_has_reached, scene, goal)):
-                hit.append(kind)
-        runs[-1].communicate(timeout=PATIENCE_S)
+            if kill_when(runs[-1], kill.kind, _moment(scene, kill, len(kills))):
+                hit.append(kill)
+                print(f"killed: {kill}", flush=True)
+        if runs:
+            runs[-1].communicate(timeout=PATIENCE_S)
         runs.append(scene.start())
         output, _ = runs[-1].communicate(timeout=PATIENCE_S)
         assert runs[-1].returncode == 0, output
@@ -178,8 +185,11 @@ def rounds(scene: Scene, kills: list[str], *options: str) -> list[str]:
             _end(run)
 
 
-def _has_reached(scene: Scene, goal: int) -> bool:
-    return scene.written() >= goal
+def _moment(scene: Scene, kill: Kill, kills: int) -> Callable[[], bool]:
+    if kill.moment == "reading":
+        return scene.is_reading
+    goal = scene.written() + random.randint(1, max(2, scene.messages // (4 * kills)))
+    return lambda: scene.written() >= goal
 
 
 def _end(run: subprocess.Popen[str]) -> None:
@@ -195,20 +205,25 @@ def _end(run: subprocess.Popen[str]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--messages", type=int, default=100_000)
-    parser.add_argument("--kills", type=int, default=8)
+    parser.add_argument("--kills", type=int, default=6)
     parser.add_argument("--seed", type=int, default=None)
     asked = parser.parse_args()
     seed = asked.seed if asked.seed is not None else random.randrange(1 << 32)
     random.seed(seed)
-    kills = [random.choice(VICTIMS) for _ in range(asked.kills)]
-    print(f"seed {seed}: {asked.messages} messages, kills: {', '.join(kills)}", flush=True)
+    kills = [Kill(random.choice(VICTIMS), random.choice(MOMENTS)) for _ in range(asked.kills)]
+    print(f"seed {seed}: {asked.messages} messages, {asked.kills} kills", flush=True)
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as name, EmbeddedKafka(Path(name) / "kafka") as kafka:
-        scene = Scene(Path(name) / "scene", kafka, asked.messages)
-        hit = rounds(scene, kills, "--rate", str(asked.messages // 20))
-        print(f"killed while it wrote: {', '.join(hit)}")
-        scene.check()
-    print(f"one copy each, in order, as they were ({time.monotonic() - started:.0f} s)")
+        folder = Path(name)
+        with Host(folder / "old", kafka.bootstrap_servers, asked.messages) as host:
+            scene = Scene(folder, kafka, host)
+            print(f"the host has {scene.messages} ({time.monotonic() - started:.0f} s)", flush=True)
+            hit = rounds(scene, kills, "--rate", str(asked.messages // 20))
+            print(f"{len(hit)} of {len(kills)} kills hit", flush=True)
+            told = scene.check()
+    print(
+        f"one copy each, in order, as they were sent: {told} ({time.monotonic() - started:.0f} s)"
+    )
     return 0
 
 

@@ -58,7 +58,7 @@ def test_sources_are_kept_and_a_broken_one_is_told(spark: SparkSession, tmp_path
     ]
     folder = io.RunFolder(str(tmp_path / "out"), "r")
     kept, refused = io.keep_sources(spark, sources, folder)
-    assert kept == 1
+    assert kept == [0]
     assert [line.source for line in refused] == [source.text for source in sources]
     assert all("\n" not in line.why for line in refused)
     rows = io.read_kept(spark, folder, kept).collect()
@@ -66,7 +66,7 @@ def test_sources_are_kept_and_a_broken_one_is_told(spark: SparkSession, tmp_path
         letter(1).message_id,
         letter(2).message_id,
     ]
-    assert io.read_kept(spark, folder, 0).count() == 0
+    assert io.read_kept(spark, folder, []).count() == 0
 
 
 def test_plans(tmp_path: Path) -> None:

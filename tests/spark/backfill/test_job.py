@@ -29,6 +29,9 @@ class Silent:
     def stage(self, text: str) -> None:
         self.stages.append(text)
 
+    def read(self, source: str, messages: int) -> None:
+        pass
+
     def written(self, counts: Mapping[str, int]) -> None:
         pass
 

@@ -1,4 +1,4 @@
-"""Killed with -9, driver, JVM and Python workers, and run again: exactly once."""
+"""Killed with -9, driver and Python workers, and run again: exactly once."""
 
 import random
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
-from tests.spark.backfill.killing import Scene, rounds
+from tests.spark.backfill.host import Host
+from tests.spark.backfill.killing import Kill, Scene, rounds
 
 
 @pytest.mark.kafka
@@ -16,7 +17,8 @@ def test_exactly_once_whatever_is_killed(
 ) -> None:
     monkeypatch.setenv("MSMQ_BRIDGE_SPARK_MEMORY", "512m")
     random.seed(tmp_path.name)
-    scene = Scene(tmp_path, kafka, 3000)
-    kills = ["worker", "driver", "jvm"]
-    assert rounds(scene, kills, "--rate", "300") == kills
-    scene.check()
+    with Host(tmp_path / "old", kafka.bootstrap_servers, 500) as host:
+        scene = Scene(tmp_path, kafka, host)
+        kills = [Kill("worker", "writing"), Kill("driver", "writing")]
+        assert rounds(scene, kills, "--rate", "60") == kills
+        assert scene.check() == "orders 200, plain 150, small 50, late 50, orders2 50"

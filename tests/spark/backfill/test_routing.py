@@ -21,7 +21,7 @@ def test_what_goes_and_what_stays(spark: SparkSession) -> None:
         letter(4, label="a\ud800"),
     ]
     rows = [values_of(data, "x") for data in letters] + [fault_values("half a line", "x")]
-    frame = routed(chosen(spark.createDataFrame(rows, READ), Asked()), target())
+    frame = routed(chosen(spark.createDataFrame(rows, READ), Asked(), 0), target())
     assert frame.schema == ROUTED
     found = {row["message_id"]: row for row in frame.collect()}
     goes = found[f"{SENDER}\\1"]

@@ -13,6 +13,8 @@ from msmq_jobs.rows import fault_values, values_of
 from msmq_jobs.schemas import HEADERS, KNOWN, READ, ROUTED, WRITTEN
 from tests.spark.letters import ORDERS, PLAIN, letter
 
+NOON = 1_769_860_800  # 2026-01-31T12:00:00Z; `letter(1)` was sent a second later
+
 
 def routed(spark: SparkSession, *rows: dict[str, Any]) -> DataFrame:
     known = {"message_id": "a\\1", "queue": PLAIN, "topic": "plain", "partition": 0, "class": 0}
@@ -31,14 +33,14 @@ def known(spark: SparkSession, *keys: tuple[str, str]) -> DataFrame:
 @pytest.mark.parametrize(
     ("asked", "going"),
     [
-        (Asked(), {1, 2, 3}),
-        (Asked(include_expired=True), {1, 2, 3, 4, 5}),
-        (Asked(since="2026-01-31T12:00:02+00:00"), {2, 3}),
+        (Asked(), {1, 2, 3, 6}),
+        (Asked(include_expired=True), {1, 2, 3, 4, 5, 6}),
+        (Asked(since="2026-01-31T12:00:02+00:00"), {2, 3, 6}),
         (Asked(until="2026-01-31T12:00:02+00:00"), {1}),
         (Asked(classes=(0x8000,)), {3}),
         (Asked(classes=(0x8002,)), set()),
         (Asked(classes=(0x8002,), include_expired=True), {4}),
-        (Asked(label="letter ?"), {1, 3}),
+        (Asked(label="letter ?"), {1, 3, 6}),
         (Asked(label="100%*"), {2}),
         (Asked(label="nothing"), set()),
     ],
@@ -50,11 +52,33 @@ def test_what_was_asked_for(spark: SparkSession, asked: Asked, going: set[int]) 
         letter(3, message_class=0x8000),
         letter(4, message_class=0x8002),
         letter(5, headers={"msmq.outcome": "49154"}),
+        letter(6, headers={"msmq.outcome": "x", "msmq.ttbr": "y"}),  # no numbers: as if none
     ]
     rows = [values_of(data, "x") for data in letters] + [fault_values("broken", "x")]
-    found = transforms.chosen(spark.createDataFrame(rows, READ), asked).collect()
+    found = transforms.chosen(spark.createDataFrame(rows, READ), asked, NOON + 60).collect()
     assert {int(r["message_id"].split("\\")[1]) for r in found if r["reason"] is None} == going
     assert [r["reason"] for r in found if r["fault"]] == ["unreadable"]
+
+
+@pytest.mark.parametrize(
+    ("queue", "ttbr", "reason"),
+    [
+        (";deadletter", "58", "expired"),
+        (";deadletter", "59", None),
+        (";deadletter", "0", "expired"),
+        (PLAIN, "58", "expired"),
+        (f"{PLAIN};journal", "58", None),  # it was received in time
+    ],
+)
+def test_the_time_to_be_received(
+    spark: SparkSession, queue: str, ttbr: str, reason: str | None
+) -> None:  # DM-28: from the time of sending on
+    data = letter(1, queue, message_class=0x8003, headers={"msmq.ttbr": ttbr})
+    frame = spark.createDataFrame([values_of(data, "x")], READ)
+    (row,) = transforms.chosen(frame, Asked(), NOON + 60).collect()
+    assert row["reason"] == reason
+    (row,) = transforms.chosen(frame, Asked(include_expired=True), NOON + 60).collect()
+    assert row["reason"] is None
 
 
 def test_by_queue(spark: SparkSession) -> None:

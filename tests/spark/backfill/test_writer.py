@@ -1,7 +1,7 @@
 """One writer per partition on a real broker: once each, whatever ends it. Design D1, D3"""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -84,6 +84,9 @@ class Flaky:
     def __init__(self, real: Any, plan: list[str], after: bool) -> None:
         self._real, self._plan, self._after = real, plan, after
 
+    def __len__(self) -> int:
+        return len(self._real)
+
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._real, name)
         return self._wrapped(name, call) if self._plan and self._plan[0] == name else call
@@ -99,7 +102,7 @@ class Flaky:
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("call", ["init_transactions", "produce", "commit_transaction"])
+@pytest.mark.parametrize("call", ["init_transactions", "produce", "poll", "commit_transaction"])
 def test_a_call_that_fails_or_only_seems_to(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, call: str, after: bool
 ) -> None:
@@ -159,20 +162,88 @@ def test_what_a_dead_writer_left_open(bench: Bench) -> None:
     assert all(m.value() != b"never" for m in bench.read(bench.orders))
 
 
-def test_a_copy_that_came_at_the_same_moment_is_told(
+class Live:
+    """The appliance's own producer, with a copy of the first letter."""
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self._producer = transactional_producer(bench.bootstrap, f"{bench.own.prefix}.shard-0")
+
+    def produce(self, partition: int, ids: Sequence[str] = IDS[:1]) -> None:
+        self._producer.begin_transaction()
+        for id_ in ids:
+            headers: list[Any] = [("msmq.id", id_.encode()), ("msmq.queue", ORDERS.encode())]
+            self._producer.produce(
+                self._bench.orders, b"live", partition=partition, headers=headers
+            )
+        assert self._producer.flush(30) == 0
+
+    def commit(self) -> None:
+        self._producer.commit_transaction(30)
+
+    def abort(self) -> None:
+        self._producer.abort_transaction(30)
+
+
+@pytest.mark.parametrize("ends", ["before", "after", "abort"])
+def test_a_copy_that_comes_between_the_look_and_the_commit(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, ends: str
+) -> None:
+    """It lies in front of ours, so it is seen, committed or not: ours is taken back."""
+    live, publish, look = Live(bench), PartitionWriter._publish, PartitionWriter._has_rival
+    looks: list[bool] = []
+
+    def publishing(self: PartitionWriter, items: Any) -> None:
+        if not looks:
+            live.produce(self._partition)
+            if ends == "before":
+                live.commit()
+        publish(self, items)
+
+    def looking(self: PartitionWriter, items: Any, offsets: Any) -> bool:
+        looks.append(look(self, items, offsets))
+        if len(looks) == 1 and ends != "before":
+            live.commit() if ends == "after" else live.abort()
+        return looks[-1]
+
+    monkeypatch.setattr(PartitionWriter, "_publish", publishing)
+    monkeypatch.setattr(PartitionWriter, "_has_rival", looking)
+    found = list(write_rows(bench.rows(LETTERS[:3], "run-1"), bench.job("run-1")))
+    first = "written" if ends == "abort" else "already-there"
+    assert [row[-2] for row in found] == [first, "written", "written"]
+    assert looks[0] is True
+    assert sorted(bench.ids(bench.orders)) == sorted(IDS[:3])
+
+
+def test_other_live_messages_are_no_reason_to_stop(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = PartitionWriter._publish
+    live, publish = Live(bench), PartitionWriter._publish
 
-    def publish(self: PartitionWriter, items: Any) -> None:
-        live = transactional_producer(bench.bootstrap, f"{bench.own.prefix}.shard-0")
-        live.begin_transaction()
-        headers: list[Any] = [("msmq.id", IDS[0].encode()), ("msmq.queue", ORDERS.encode())]
-        live.produce(bench.orders, b"live", partition=self._partition, headers=headers)
-        live.commit_transaction(30)
-        real(self, items)
+    def publishing(self: PartitionWriter, items: Any) -> None:
+        if live_ids:
+            live.produce(self._partition, [live_ids.pop()])
+            live.commit()
+        publish(self, items)
 
-    monkeypatch.setattr(PartitionWriter, "_publish", publish)
+    live_ids = [f"99999999-2222-3333-4444-555555555555\\{n}" for n in range(3)]
+    monkeypatch.setattr(PartitionWriter, "_publish", publishing)
+    assert write(bench) == ["written"] * 40
+    assert sorted(set(bench.ids(bench.orders)) & set(IDS)) == sorted(IDS)
+    assert len(bench.ids(bench.orders)) == 43
+
+
+def test_a_copy_that_comes_behind_ours_is_told(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, look = Live(bench), PartitionWriter._has_rival
+
+    def looking(self: PartitionWriter, items: Any, offsets: Any) -> bool:
+        live.produce(self._partition)
+        live.commit()
+        return look(self, items, offsets)
+
+    monkeypatch.setattr(PartitionWriter, "_has_rival", looking)
     found = list(write_rows(bench.rows(LETTERS[:1], "run-1"), bench.job("run-1")))
     assert [row[-2] for row in found] == ["doubled"]
 
