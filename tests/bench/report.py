@@ -13,7 +13,17 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 
 from tests.bench.neighbours import CALM
-from tests.bench.scenarios import FLOODS, KIB, LATENCIES, MEMORY, REMOTE, START_UP, called, verdicts
+from tests.bench.scenarios import (
+    FLOODS,
+    KIB,
+    LATENCIES,
+    MEMORY,
+    REMOTE,
+    SPARK,
+    START_UP,
+    called,
+    verdicts,
+)
 
 FORMAT = 1
 WIDTH = 100
@@ -66,7 +76,7 @@ def tables(told: Mapping[str, Any]) -> Iterable[RenderableType]:
         yield _floods(results, where)
     rest = list(_rest(results))
     if rest:
-        table = Table(title="Latency, memory, start-up, remote read", width=WIDTH)
+        table = Table(title="Latency, memory, start-up, remote read, Spark", width=WIDTH)
         table.add_column("what")
         table.add_column("measured", justify="right")
         for row in rest:
@@ -135,6 +145,14 @@ def _rest(results: Results) -> Iterable[tuple[str, str]]:
             yield (
                 f"{row['messages']:,} x 1 KiB {what}: per second, reader's / bridge's CPU",
                 f"{row['per_second']:,.0f}, {cost}",
+            )
+
+    for name, what in SPARK.items():
+        if row := results.get(name):
+            beside = f", {share(row['of_sink'])} of the sink" if "of_sink" in row else ""
+            yield (
+                f"{row['messages']:,} x 1 KiB {what}: per second",
+                f"{row['per_second']:,.0f}{beside}",
             )
 
 

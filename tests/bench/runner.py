@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tests.bench import spark_rows
 from tests.bench.figures import micros, ratio
 from tests.bench.posts import KINDS as HTTP_KINDS
 from tests.bench.raw import PARTITIONS
@@ -29,6 +30,8 @@ from tests.bench.scenarios import (
     REMOTE,
     REMOTE_COUNT,
     SMALL,
+    SPARK,
+    SPARK_COUNT,
     START_UP,
     STREAMS,
     Flood,
@@ -73,6 +76,10 @@ class Runner:
             self._start_up()
         if wanted & REMOTE.keys():
             self._remote([name for name in REMOTE if name in wanted])
+        if wanted & SPARK.keys():
+            progress("spark: a backfill, and Spark's plain sink")
+            count = SPARK_COUNT // QUICK if self._quick else SPARK_COUNT
+            self._results |= spark_rows.measured(self._bootstrap, self._folder / "spark", count)
         for flood in FLOODS:
             if flood.name in wanted:
                 self._flood(flood)

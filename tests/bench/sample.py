@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.bench.report import document
-from tests.bench.scenarios import FLOODS, LATENCIES, MEMORY, REMOTE, START_UP
+from tests.bench.scenarios import FLOODS, LATENCIES, MEMORY, REMOTE, SPARK, START_UP
 
 
 def sample_results() -> dict[str, dict[str, Any]]:
@@ -45,6 +45,9 @@ def sample_results() -> dict[str, dict[str, Any]]:
             "cpu_us": 150.0,
             "bridge_cpu_us": 200.0,
         }
+    for name in SPARK:
+        results[name] = {"messages": 50_000, "seconds": 25.0, "per_second": 2000.0}
+    results["spark/backfill"]["of_sink"] = 0.25
     return results
 
 

@@ -124,7 +124,13 @@ REMOTE: Mapping[str, str] = {
     "remote/receive": "received remotely",
     "remote/consume": "by a Kafka consumer",
 }
-NAMES = (*(flood.name for flood in FLOODS), *LATENCIES, MEMORY, START_UP, *REMOTE)
+# 50,000 messages of 1 KiB from an export into a topic, and the same records by Spark alone.
+SPARK_COUNT = 50_000
+SPARK: Mapping[str, str] = {
+    "spark/backfill": "backfilled from an export",
+    "spark/sink": "by Spark's plain Kafka sink",
+}
+NAMES = (*(flood.name for flood in FLOODS), *LATENCIES, MEMORY, START_UP, *REMOTE, *SPARK)
 
 
 def chosen(pattern: str) -> list[str]:

@@ -38,6 +38,7 @@ def test_tables_show_every_figure_beside_its_target() -> None:
     for part in ("raw producer, SRMP durable, 1 KiB", "8 connections", "11 / 22 / 33 ms"):
         assert part in text
     assert text.count("4,000, 150 / 200 µs") == 3  # remote read beside a Kafka consumer
+    assert "2,000, 0.25 of the sink" in text
     rows = [line for line in text.splitlines() if "reached" in line]
     assert len(rows) == len(sample()["targets"]) == 10
     assert sum("not reached" in row for row in rows) == 3

@@ -24,6 +24,7 @@ def test_names_are_unique_and_chosen_by_a_part() -> None:
         *("bridge/srmp-durable/1KiB/1", "bridge/srmp-durable/1KiB/8", "bridge/srmp-stream/1KiB/8")
     ]
     assert chosen("remote") == ["remote/scan", "remote/receive", "remote/consume"]
+    assert chosen("spark") == ["spark/backfill", "spark/sink"]
     assert chosen("nothing") == []
 
 
