@@ -59,8 +59,11 @@ class Tail:
         source = self._open()
         deadline = time.monotonic() + STUCK_AFTER_S
         while self._read_to < end:
+            # A call that is filled does not wait. A transaction's records and the news of the end
+            # are as many as its offsets, because its marker has one.
+            most = min(_PER_CALL, end - self._read_to)
             # To the end of the list: what a call gave is not given again.
-            for message in source.consume(_PER_CALL, timeout=_WAIT_S):
+            for message in source.consume(most, timeout=_WAIT_S):
                 error = message.error()
                 if error is None:
                     deadline = time.monotonic() + STUCK_AFTER_S

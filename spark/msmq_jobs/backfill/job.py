@@ -178,8 +178,10 @@ def _mapped(
     if plan is not None:
         rows = transforms.of_plan(rows, io.plan_frame(spark, plan))
     where = folder.place("work")
-    transforms.once(rows).write.parquet(where)
-    return spark.read.schema(ROUTED).parquet(where)
+    rows.write.parquet(where)
+    mapped = spark.read.schema(ROUTED).parquet(where)
+    # Whole messages are moved about only if some are there more than once.
+    return transforms.once(mapped) if transforms.repeated(mapped).head(1) else mapped
 
 
 def _write(

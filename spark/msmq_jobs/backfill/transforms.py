@@ -117,6 +117,13 @@ def once(routed: DataFrame) -> DataFrame:
     return _stays(numbered, F.col("_number") > 1, REPEATED).drop("_number")
 
 
+def repeated(routed: DataFrame) -> DataFrame:
+    """The messages that more than one row would write."""
+    keys = F.lower("message_id").alias("message_id"), F.lower("queue").alias("queue")
+    goes = routed.where(F.col("reason").isNull()).select(*keys)
+    return goes.groupBy("message_id", "queue").count().where(F.col("count") > 1)
+
+
 def not_there(routed: DataFrame, known: DataFrame) -> DataFrame:
     """`known` is what the topics have (`in_topics`, `in_audit`)."""
     there = known.select(

@@ -23,9 +23,13 @@ from tests.protocol.rpc.reader.test_finding import REMOTE_READ, tower
 ANN = Credentials("ann", "secret")
 
 
+PASSWORDS = {"ann": "secret", "bob": "another"}
+
+
 class Users:
     def nt_hash(self, user: str, _domain: str) -> bytes | None:
-        return nt_hash("secret") if user.lower() == "ann" else None
+        password = PASSWORDS.get(user.lower())
+        return None if password is None else nt_hash(password)
 
 
 class Reading:

@@ -81,6 +81,20 @@ def test_the_time_to_be_received(
     assert row["reason"] is None
 
 
+def test_what_is_there_more_than_once(spark: SparkSession) -> None:
+    frame = routed(
+        spark,
+        {"message_id": "g\\1"},
+        {"message_id": "G\\1", "queue": PLAIN.upper()},
+        {"message_id": "g\\2"},
+        {"message_id": "g\\2", "reason": "expired"},
+        {"message_id": "g\\3"},
+        {"message_id": "g\\3", "queue": ORDERS},
+    )
+    found = transforms.repeated(frame).collect()
+    assert [(row["message_id"], row["queue"]) for row in found] == [("g\\1", PLAIN)]
+
+
 def test_by_queue(spark: SparkSession) -> None:
     frame = routed(
         spark,

@@ -32,7 +32,7 @@ PER_PART: Final = 5000  # messages that are worth a connection of their own
 _END: Final = 0xFFFFFFFFFFFFFFFF  # with PREVIOUS: the last message (remote-read.md, D-17)
 _LOOKS: Final = 4  # places for each part
 _RUN: Final = 8  # numbers at each place
-_SPARSE: Final = 8  # numbers for one message: a part of such a queue is slower than all of it
+_SPARSE: Final = 4  # numbers for one message: a part of such a queue is slower than all of it
 
 
 def cuts(
@@ -68,7 +68,8 @@ def _cuts(
         for number in numbers
     ]
     seen = sorted(set(_places((yield from ask(*requests)), target)))
-    if len(seen) * _SPARSE < len(numbers):
+    # A part is read number by number, so those of one priority count (`Scan`).
+    if len(set(seen).intersection(numbers)) * _SPARSE < len(numbers):
         return []
     messages = span * len(seen) // len(numbers)
     count = min(parts, messages // per_part, len(seen))

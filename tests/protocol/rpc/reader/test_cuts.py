@@ -58,6 +58,11 @@ def test_numbers_with_large_gaps_are_not_worth_it() -> None:
     assert found(filled(100, gap=30)) == []
 
 
+def test_nor_are_many_priorities() -> None:
+    """Behind one message another number follows next, seldom one of its own priority."""
+    assert found(filled(400, gap=1, priorities=tuple(range(8)))) == []
+
+
 def test_a_host_that_does_not_tell_its_end() -> None:  # D-17: only some do
     server = filled(400)
     server.tells_its_end = False
