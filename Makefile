@@ -17,7 +17,7 @@ help:
 	@echo "make profile  where the time goes in the bridge under load"
 	@echo "make soak   kills, freezes, cuts by a seeded schedule, then a verdict (MINUTES=5 SEED=… ONLY=srmp|retained)"
 	@echo "make soak-backfill  100,000 messages backfilled, killed at random meanwhile (MESSAGES= SEED=)"
-	@echo "make spark-wheel  dist/*.whl for spark-submit --py-files"
+	@echo "make spark-wheel  dist/*.whl, and the same as *.zip for spark-submit --py-files"
 	@echo "make fuzz   every parser, guided by coverage (MINUTES=5)"
 	@echo "make setup / lock / clean"
 
@@ -70,6 +70,7 @@ soak-backfill: setup
 
 spark-wheel: setup
 	$(BIN)/uv build --wheel --out-dir dist .
+	for wheel in dist/*.whl; do cp "$$wheel" "$${wheel%-py3-none-any.whl}.zip"; done
 
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)

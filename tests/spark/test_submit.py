@@ -1,4 +1,4 @@
-"""spark-submit on one machine, as on a cluster: our code comes from the wheel and nowhere else."""
+"""spark-submit on one machine, as on a cluster: our code comes from the zip and nowhere else."""
 
 import json
 import os
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 import venv
+from importlib.metadata import version
 from pathlib import Path
 
 import pyspark
@@ -54,15 +55,15 @@ def run(line: list[str], **environment: str) -> subprocess.CompletedProcess[str]
     )
 
 
-def submit(python: Path, wheel: Path, *options: str) -> subprocess.CompletedProcess[str]:
+def submit(python: Path, packages: Path, *options: str) -> subprocess.CompletedProcess[str]:
     program = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-    line = [str(program), "--master", "local[2]", "--py-files", str(wheel)]
+    line = [str(program), "--master", "local[2]", "--py-files", str(packages)]
     line += ["--jars", ",".join(map(str, connector_jars()))]
     for name, value in LOOPBACK.items():
         line += ["--conf", f"{name}={value}"]
     find_java()
     return run(
-        [*line, str(wheel.with_name("backfill.py")), *options],
+        [*line, str(packages.with_name("backfill.py")), *options],
         PYSPARK_PYTHON=str(python),
         SPARK_LOCAL_IP="127.0.0.1",
     )
@@ -70,11 +71,13 @@ def submit(python: Path, wheel: Path, *options: str) -> subprocess.CompletedProc
 
 @pytest.mark.kafka
 @pytest.mark.timeout(2 * PATIENCE_S)
-def test_the_wheel_is_all_that_a_cluster_needs(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+def test_the_zip_is_all_that_a_cluster_needs(kafka: EmbeddedKafka, tmp_path: Path) -> None:
     uv = Path(sys.executable).with_name("uv")
     built = run([str(uv), "build", "--quiet", "--wheel", "--out-dir", str(tmp_path), str(ROOT)])
     assert built.returncode == 0, built.stderr
     (wheel,) = tmp_path.glob("*.whl")
+    # As `make spark-wheel` does it. Spark gives its Python workers .zip files, and no .whl.
+    packages = Path(shutil.copy(wheel, tmp_path / "msmq_bridge.zip"))
     shutil.copy(ROOT / "spark" / "backfill.py", tmp_path)  # away from the packages beside it
     python = bare_python(tmp_path / "bare")
     assert "No module named 'bridge'" in run([str(python), "-c", "import bridge"]).stderr
@@ -86,7 +89,7 @@ def test_the_wheel_is_all_that_a_cluster_needs(kafka: EmbeddedKafka, tmp_path: P
     letters = [letter(n, ORDERS) for n in range(1, 21)]
     source = write_lines(tmp_path / "in.jsonl", letters, rest=b"half a line")
     options = ("--config", str(config), "--source", str(source), "--out", str(tmp_path / "out"))
-    done = submit(python, wheel, *options, "-o", "json")
+    done = submit(python, packages, *options, "-o", "json")
     assert done.returncode == 2, done.stderr  # half a line: the exit code comes through
     told = json.loads(done.stdout)
     assert (told["written"], told["skipped"]) == (20, {"unreadable": 1})
@@ -110,14 +113,8 @@ def test_the_lines_of_the_readme_can_be_typed() -> None:
         at = next(n for n, word in enumerate(line) if word.endswith("backfill.py"))
         for option in (word for word in line[:at] if word.startswith("--")):
             assert f"{option} " in usage, option
-        (wheel,) = (Path(word).name for word in line if word.endswith(".whl"))
-        assert wheel == f"msmq_bridge-{_version()}-py3-none-any.whl"
+        (packages,) = (Path(word).name for word in line if word.endswith(".zip"))
+        assert packages == f"msmq_bridge-{version('msmq-bridge')}.zip"
         assert (ROOT / "spark" / Path(line[at]).name).is_file()
         ours = run([sys.executable, "-m", "bridge.cli.app", "backfill", *line[at + 1 :], "--help"])
         assert ours.returncode == 0, ours.stderr
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("msmq-bridge")

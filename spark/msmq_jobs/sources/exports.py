@@ -21,6 +21,7 @@ from msmq_jobs.rows import rows_of_lines
 from msmq_jobs.schemas import FAULT, MESSAGE, ORIGIN, READ
 from msmq_jobs.sources.locator import SUFFIXES, Export
 
+_DEEPEST: Final = 20  # a cause can be its own
 _NEEDED: Final = ("message_id", "queue")
 _ARROW: Final = arrow_schema(READ)
 
@@ -86,9 +87,19 @@ def _column(name: str, wanted: DataType, types: dict[str, DataType]) -> Column:
 
 
 def reason_of(error: Exception) -> str:
-    """One line of what Spark says in a hundred."""
-    java = getattr(error, "java_exception", None)
-    text = str(java.toString()) if java is not None else str(error)
+    """One line of what Spark says in a hundred: the innermost cause; of Python's, its last line."""
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    text = str(error) if java is None else _innermost(java)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if any(line.startswith("Traceback ") for line in lines):
+        lines = [line for line in lines if not line.startswith("at ")][-1:]
     first = lines[0] if lines else type(error).__name__
     return first.partition("SQLSTATE")[0].strip()[:300]
+
+
+def _innermost(java: Any) -> str:
+    for _ in range(_DEEPEST):
+        if (cause := java.getCause()) is None:
+            break
+        java = cause
+    return str(java.getMessage() or java.toString())

@@ -88,3 +88,20 @@ def test_folders_without_exports(spark: SparkSession, tmp_path: Path) -> None:
         files_of(spark, Export(str(tmp_path)))
     with pytest.raises(SourceFailed, match="does not exist"):
         files_of(spark, Export(str(tmp_path / "nowhere")))
+
+
+def test_a_torn_file_is_named_in_one_line(spark: SparkSession, tmp_path: Path) -> None:
+    torn = tmp_path / "torn.parquet"
+    torn.write_bytes(b"PAR1 and no more")
+    with pytest.raises((Py4JJavaError, PySparkException)) as raised:
+        spark.read.parquet(str(torn)).collect()
+    assert "is not a Parquet file" in reason_of(raised.value)
+
+
+def test_the_last_line_of_python_is_the_reason(spark: SparkSession) -> None:
+    def broken(_: object) -> object:
+        raise ValueError("no such thing")
+
+    with pytest.raises((Py4JJavaError, PySparkException)) as raised:
+        spark.sparkContext.parallelize([1], 1).map(broken).collect()
+    assert reason_of(raised.value) == "ValueError: no such thing"

@@ -1,5 +1,6 @@
 """A live queue as a data source: real RPC with NTLM, the server of the digest behind it."""
 
+import threading
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +13,7 @@ from bridge.adapters.reader.sync_reader import RemoteReader
 from bridge.core.message_data import message_of
 from bridge.model.errors import ConfigError
 from msmq_jobs.backfill import io
+from msmq_jobs.backfill.reading import Reading
 from msmq_jobs.rows import data_of_row
 from msmq_jobs.schemas import READ
 from msmq_jobs.sources.locator import LiveQueue
@@ -67,6 +69,33 @@ def test_a_long_queue_is_read_in_parts(spark: SparkSession, served: Served, pass
     assert [bytes(row["body"]) for row in numbered] == bodies  # parts are in order, too
     assert {row["part"] for row in numbered} == {0, 1, 2}
     assert served.fake.removed == []
+
+
+@pytest.mark.timeout(600)
+def test_rows_so_far_are_told_while_a_queue_is_read(
+    spark: SparkSession, served: Served, password: str, tmp_path: Path
+) -> None:
+    """The host waits before it gives the last ones until somebody was told of the first."""
+    for n in range(1200):
+        served.fake.put(ORDERS, b"m%d" % n)
+    told: dict[str, int] = {}
+    is_told = threading.Event()
+
+    def tell(origin: str, rows: int) -> None:
+        told.setdefault(origin, rows)
+        is_told.set()
+
+    def before(call: int) -> None:
+        if call == 1150:
+            is_told.wait(300)
+
+    served.reading.before = before
+    folder = io.RunFolder(str(tmp_path / "out"), "r")
+    with Reading(spark, tell):
+        kept, refused = io.keep_sources(spark, [source(served.port)], folder, password)
+    assert (kept, refused) == ([0], [])
+    assert 0 < told["msmq://here/q"] < 1200
+    assert io.read_kept(spark, folder, kept).count() == 1200
 
 
 def test_what_is_wrong_is_one_line(
