@@ -71,7 +71,6 @@ def _local(connector: str) -> dict[str, str]:
         "spark.driver.memory": os.environ.get("MSMQ_BRIDGE_SPARK_MEMORY", MEMORY),
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.executor.heartbeatInterval": "1s",  # they tell how far the reading is
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),

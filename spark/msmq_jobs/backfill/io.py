@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from bridge.adapters.reader.sync_reader import RemoteReader
 from bridge.core.mapping_rules import Mappings
 from bridge.model.errors import BridgeError, ConfigError
+from msmq_jobs.backfill.reading import Reading
 from msmq_jobs.backfill.transforms import PRESENT, Planned, in_audit, in_topics
 from msmq_jobs.backfill.writer import FAILED
 from msmq_jobs.schemas import KNOWN, READ, WRITTEN
@@ -88,7 +89,11 @@ class Refused(msgspec.Struct, frozen=True):
 
 
 def keep_sources(
-    spark: SparkSession, sources: Sequence[Source], folder: RunFolder, password_file: str = ""
+    spark: SparkSession,
+    sources: Sequence[Source],
+    folder: RunFolder,
+    password_file: str = "",
+    reading: Reading | None = None,
 ) -> tuple[list[int], list[Refused]]:
     """Reads each into the folder, so that all that follows has the same; which, and which not.
     Several at a time: a host that does not answer holds up nobody.
@@ -102,9 +107,8 @@ def keep_sources(
 
     def keep(number: int) -> Refused | None:
         part, source = parts[number]
-        spark.sparkContext.setJobDescription(source.text)  # of this thread's jobs; see `Reading`
         try:
-            _open(spark, part, password_file).write.parquet(_kept_in(folder, number))
+            _open(spark, part, password_file, reading).write.parquet(_kept_in(folder, number))
         except (SourceFailed, Py4JJavaError, PySparkException) as error:
             why = str(error) if isinstance(error, SourceFailed) else _failure(part, error)
             return Refused(source.text, why)
@@ -130,7 +134,9 @@ def _parts(spark: SparkSession, source: Source, refused: list[Refused]) -> Seque
         return []
 
 
-def _open(spark: SparkSession, part: Source, password_file: str) -> DataFrame:
+def _open(
+    spark: SparkSession, part: Source, password_file: str, reading: Reading | None
+) -> DataFrame:
     if isinstance(part, Export):
         return read_export(spark, part, origin=part.text)
     options = options_of(part, password_file)
@@ -140,6 +146,8 @@ def _open(spark: SparkSession, part: Source, password_file: str) -> DataFrame:
                 break
     except BridgeError as error:
         raise SourceFailed(f"{part.text}: {error}") from error
+    if reading is not None:
+        options["progress"] = reading.place(part.text)
     return spark.read.format("msmq").options(**options).load()
 
 

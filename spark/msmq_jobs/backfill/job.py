@@ -115,8 +115,8 @@ def _run(
     watcher: Watcher,
 ) -> Summary:
     watcher.stage("reading the sources")
-    with Reading(spark, watcher.read):
-        kept, refused = io.keep_sources(spark, sources, folder, order.password_file)
+    with Reading(watcher.read) as reading:
+        kept, refused = io.keep_sources(spark, sources, folder, order.password_file, reading)
     watcher.stage("mapping")
     mapped = _mapped(spark, order, place, folder, kept, plan)
     watcher.stage("looking for what is there already")

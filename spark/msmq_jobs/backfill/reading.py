@@ -1,27 +1,27 @@
-"""How far the sources are read: rows so far, as Spark itself counts them."""
+"""How far live queues are read: rows so far, as the readers note them in files.
+
+Spark tells of rows when a task has ended, which for a long queue is too late. Readers on other
+machines have no such folder; there is no picture then, and nothing else depends on it.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, Final
-
-from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
 
 _EVERY_S: Final = 0.5
 
 
 class Reading:
-    """Looks now and then, in a thread of its own, until it is left.
+    """Looks now and then, in a thread of its own, until it is left."""
 
-    A job is known by its description. Executors tell how far they are with their heartbeats
-    (`spark.executor.heartbeatInterval`). A picture only: nothing else depends on it.
-    """
-
-    def __init__(self, spark: SparkSession, tell: Callable[[str, int], None]) -> None:
-        self._context: Any = spark.sparkContext
+    def __init__(self, tell: Callable[[str, int], None]) -> None:
         self._tell = tell
+        self._folder = TemporaryDirectory(prefix="msmq-reading-")
+        self._sources: dict[Path, str] = {}
         self._counts: dict[str, int] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="backfill-reading", daemon=True)
@@ -32,24 +32,31 @@ class Reading:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(5.0)
+        self._thread.join()
+        self._folder.cleanup()
+
+    def place(self, source: str) -> str:
+        """The folder for the notes of one source: a file for each part, with its rows so far."""
+        place = Path(self._folder.name) / str(len(self._sources))
+        place.mkdir()
+        self._sources = {**self._sources, place: source}
+        return str(place)
 
     def _follow(self) -> None:
         while not self._stop.wait(_EVERY_S):
-            try:
-                self.look()
-            except (Py4JError, OSError):  # Spark has ended
-                return
+            self.look()
 
     def look(self) -> None:
-        stages = self._context._jsc.sc().statusStore().activeStages()
-        found: dict[str, int] = {}
-        for number in range(stages.size()):
-            stage = stages.apply(number)
-            source = stage.description()
-            if source.isDefined():
-                found[source.get()] = found.get(source.get(), 0) + int(stage.inputRecords())
-        for name, rows in found.items():
-            if rows > self._counts.get(name, 0):
-                self._counts[name] = rows
-                self._tell(name, rows)
+        for place, source in self._sources.items():
+            rows = sum(_rows_in(file) for file in place.iterdir())
+            if rows > self._counts.get(source, 0):
+                self._counts[source] = rows
+                self._tell(source, rows)
+
+
+def _rows_in(file: Path) -> int:
+    """0 while it is being written."""
+    try:
+        return int(file.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 0

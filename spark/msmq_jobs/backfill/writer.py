@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaException, Message, Producer
 from msgspec.structs import replace
 
 from bridge.adapters.claims import ClaimStore
@@ -39,8 +39,10 @@ from bridge.core.ports import Claim
 from bridge.model.errors import SinkUnavailable
 from msmq_jobs.arrow import Batches, arrow_schema, batches_of, rows_in
 from msmq_jobs.backfill.between import Between
+from msmq_jobs.backfill.delivery import Deliveries, deliver
+from msmq_jobs.backfill.identity import Key, identity_of
 from msmq_jobs.backfill.pace import Pace
-from msmq_jobs.backfill.prepare import MARK, Mark, Prepared, decode_prepared
+from msmq_jobs.backfill.prepare import Prepared, decode_prepared
 from msmq_jobs.schemas import WRITTEN as WRITTEN_ROWS
 
 WRITTEN: Final = "written"
@@ -52,14 +54,11 @@ MAX_BYTES: Final = 8 << 20
 ATTEMPTS: Final = 5  # of one batch, each with its own producer
 RETRY_S: Final = 1.0
 TRANSACTION_MS: Final = 15_000  # a writer that dies hides live records no longer than this
-_POLL_S: Final = 0.05
 _decode_entries = msgspec.json.Decoder(list[AuditEntry]).decode
-_decode_mark = msgspec.json.Decoder(Mark).decode
 
 _ARROW: Final = arrow_schema(WRITTEN_ROWS)
 
 Row = Mapping[str, Any]
-Key = tuple[str, str]  # message id and queue, in lower case
 
 
 class WriteJob(msgspec.Struct, frozen=True, kw_only=True):
@@ -187,7 +186,7 @@ class PartitionWriter:
             group = f"{self._job.prefix}.backfill"
             self._tail = Tail(self._job.settings, self._topic, self._partition, start, group)
         for message in self._tail.read():
-            if found := identity_of(message, self._job):
+            if found := self._identity(message):
                 key, run = found
                 if self._there.get(key, run) != run:
                     self._doubled.add(key)
@@ -199,14 +198,14 @@ class PartitionWriter:
         assert self._producer is not None
         self._store([claim for item in items for claim in item.prepared.claims])
         now = int(time.time() * 1000)
-        told = _Deliveries(self._topic, self._partition)
+        told = Deliveries(self._topic, self._partition)
         self._producer.begin_transaction()
         for item in items:
             self._produce(self._producer, item.prepared, now, told)
         for shard, entries in _entries(items, now).items():
             for value in audit.encode(entries):
                 self._producer.produce(self._job.audit_topic, value, None, shard, told)
-        _deliver(self._producer)
+        deliver(self._producer)
         if told.error is not None:
             raise KafkaException(told.error)
         if self._has_rival(items, told.offsets):
@@ -215,7 +214,7 @@ class PartitionWriter:
         self._producer.commit_transaction(CALL_TIMEOUT_S)
 
     def _produce(
-        self, transaction: Producer, prepared: Prepared, now: int, told: _Deliveries
+        self, transaction: Producer, prepared: Prepared, now: int, told: Deliveries
     ) -> None:
         for r in prepared.records:
             assert r.partition is not None
@@ -225,6 +224,9 @@ class PartitionWriter:
                 r.topic, r.value, r.key, r.partition, told, headers=headers, timestamp=stamp
             )
 
+    def _identity(self, message: Message) -> tuple[Key, str] | None:
+        return identity_of(message, self._job.id_names, self._job.queue_names)
+
     def _has_rival(self, items: Sequence[Item], offsets: Sequence[int]) -> bool:
         """Whether one of the messages lies between what we had read and our own last record."""
         assert self._tail is not None
@@ -233,7 +235,7 @@ class PartitionWriter:
             return False
         ours, keys = frozenset(offsets), {item.key for item in items}
         others = (m for m in self._between.read(seen, last) if m.offset() not in ours)
-        found = (identity_of(message, self._job) for message in others)
+        found = (self._identity(message) for message in others)
         return any(each is not None and each[0] in keys for each in found)
 
     def _store(self, claims: Sequence[Claim]) -> None:
@@ -260,56 +262,6 @@ class PartitionWriter:
         if self._producer is not None:
             self._producer.purge()
             self._producer = None  # librdkafka lets go of it here
-
-
-def _deliver(transaction: Producer) -> None:
-    """Until all of it is in the log, or is not.
-
-    By `poll`, which stops at once when the client breaks (fenced, say). `flush`, and `commit` while
-    something is still under way, go on calling back into Python with that error pending, and the
-    interpreter may die of it.
-    """
-    deadline = time.monotonic() + CALL_TIMEOUT_S
-    while len(transaction):
-        if time.monotonic() > deadline:
-            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-        transaction.poll(_POLL_S)
-
-
-class _Deliveries:
-    """What librdkafka reports of a transaction: where the records of a partition are."""
-
-    def __init__(self, topic: str, partition: int) -> None:
-        self._place = topic, partition
-        self.offsets: list[int] = []
-        self.error: KafkaError | None = None
-
-    def __call__(self, error: KafkaError | None, message: Message) -> None:
-        if error is not None:
-            self.error = self.error or error
-        elif (message.topic(), message.partition()) == self._place:
-            self.offsets.append(message.offset() or 0)
-
-
-def identity_of(message: Message, job: WriteJob) -> tuple[Key, str] | None:
-    """The message that a record is of, and the run that wrote it; None: of none that we know."""
-    headers: dict[str, Any] = dict(message.headers() or ())
-    mark = _mark(headers.get(MARK))
-    id_ = _first(headers, job.id_names) or mark.id
-    queue = _first(headers, job.queue_names) or mark.queue
-    return ((id_.lower(), queue.lower()), mark.run) if id_ and queue else None
-
-
-def _mark(data: bytes | None) -> Mark:
-    try:
-        return _decode_mark(data or b"")
-    except msgspec.DecodeError:  # there is none, or somebody else has written it
-        return Mark("", "")
-
-
-def _first(headers: Mapping[str, bytes | None], names: Iterable[str]) -> str:
-    found = (headers.get(name) for name in names)
-    return next((value.decode("utf-8", "replace") for value in found if value), "")
 
 
 def _entries(items: Iterable[Item], now: int) -> dict[int, list[AuditEntry]]:

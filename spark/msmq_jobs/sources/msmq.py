@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
 from itertools import pairwise
 from pathlib import Path
@@ -83,9 +84,20 @@ class MsmqReader(DataSourceReader):
                 for batch in reader.run(job)
                 for read in batch.reads
             )
-            yield from batches(rows)
+            read_so_far = 0
+            for batch in batches(rows):
+                read_so_far += batch.num_rows
+                _note(options.get("progress", ""), partition, read_so_far)
+                yield batch
             faults = [fault_values(f"{at}: {why}", origin) for at, why in job.unreadable.items()]
             yield from batches(faults)
+
+
+def _note(folder: str, part: Part, rows: int) -> None:
+    """For whoever looks on; on another machine the folder is not there."""
+    if folder:
+        with suppress(OSError):
+            (Path(folder) / f"{part.after}-{part.until}").write_text(str(rows), encoding="ascii")
 
 
 def options_of(source: LiveQueue, password_file: str = "") -> dict[str, str]:

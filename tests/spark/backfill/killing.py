@@ -164,7 +164,7 @@ def kill_when(run: subprocess.Popen[str], kind: str, ready: Callable[[], bool]) 
 
 
 def rounds(scene: Scene, kills: list[Kill], *options: str) -> list[Kill]:
-    """The kills, one after the other; then a run that is left alone. Those that hit."""
+    """The kills, one after the other, and runs until one is done. Those that hit."""
     hit: list[Kill] = []
     runs: list[subprocess.Popen[str]] = []
     try:
@@ -174,9 +174,8 @@ def rounds(scene: Scene, kills: list[Kill], *options: str) -> list[Kill]:
             if kill_when(runs[-1], kill.kind, _moment(scene, kill, len(kills))):
                 hit.append(kill)
                 print(f"killed: {kill}", flush=True)
-        if runs:
-            runs[-1].communicate(timeout=PATIENCE_S)
-        runs.append(scene.start())
+        if not runs or runs[-1].poll() is not None:
+            runs.append(scene.start())
         output, _ = runs[-1].communicate(timeout=PATIENCE_S)
         assert runs[-1].returncode == 0, output
         return hit

@@ -19,6 +19,6 @@ def test_exactly_once_whatever_is_killed(
     random.seed(tmp_path.name)
     with Host(tmp_path / "old", kafka.bootstrap_servers, 500) as host:
         scene = Scene(tmp_path, kafka, host)
-        kills = [Kill("worker", "writing"), Kill("driver", "writing")]
+        kills = [Kill("driver", "writing"), Kill("worker", "writing")]
         assert rounds(scene, kills, "--rate", "60") == kills
         assert scene.check() == "orders 200, plain 150, small 50, late 50, orders2 50"

@@ -1,48 +1,36 @@
-"""Rows so far, of the jobs that are under way, by their description."""
+"""Rows so far, from the notes of readers."""
 
-from typing import Any
-
-from py4j.protocol import Py4JError
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
+import threading
+from pathlib import Path
 
 from msmq_jobs.backfill.reading import Reading
-from tests.support.waiting import eventually
 
 
-def test_rows_are_seen_while_they_are_read(spark: SparkSession, tmp_path: Any) -> None:
-    """A job that reads a file and does not end before it was seen."""
-    path, seen = str(tmp_path / "rows"), tmp_path / "seen"
-    spark.range(5000).write.parquet(path)
-    told: dict[str, int] = {}
-
-    def tell(source: str, rows: int) -> None:
-        told[source] = rows
-        seen.touch()
-
-    def slow(rows: Any) -> Any:
-        yield from rows
-        eventually(seen.exists, 300)
-
-    with Reading(spark, tell):
-        spark.sparkContext.setJobDescription("here")
-        frame = spark.read.parquet(path).select(F.col("id") + 1)
-        assert frame.rdd.mapPartitions(slow).count() == 5000
-        spark.sparkContext.setJobDescription(None)  # type: ignore[arg-type]
-    assert told.keys() == {"here"}
-    assert 0 < told["here"] <= 5000
+def test_the_parts_of_a_source_are_summed_up() -> None:
+    told: list[tuple[str, int]] = []
+    reading = Reading(lambda *news: told.append(news))
+    one, two = Path(reading.place("a")), Path(reading.place("b"))
+    reading.look()
+    assert told == []
+    (one / "0").write_text("500")
+    (one / "1").write_text("70")
+    (two / "0").write_text("")  # being written
+    reading.look()
+    reading.look()  # no news
+    assert told == [("a", 570)]
+    (one / "0").write_text("20")  # a task that begins again takes nothing back
+    reading.look()
+    (one / "0").write_text("1000")
+    reading.look()
+    assert told == [("a", 570), ("a", 1070)]
+    reading._folder.cleanup()
 
 
-def test_a_spark_that_has_ended_ends_it() -> None:
-    class Gone:
-        @property
-        def _jsc(self) -> Any:
-            raise Py4JError("gone")
-
-    class Session:
-        sparkContext = Gone()  # noqa: N815 (Spark's name)
-
-    session: Any = Session()
-    with Reading(session, lambda *_: None) as reading:
-        reading._thread.join(30)
-        assert not reading._thread.is_alive()
+def test_it_looks_by_itself_and_leaves_nothing_behind() -> None:
+    is_told = threading.Event()
+    with Reading(lambda *_: is_told.set()) as reading:
+        place = Path(reading.place("a"))
+        (place / "0").write_text("1")
+        assert is_told.wait(60)
+    assert not place.exists()
+    assert not reading._thread.is_alive()

@@ -91,8 +91,9 @@ def test_rows_so_far_are_told_while_a_queue_is_read(
 
     served.reading.before = before
     folder = io.RunFolder(str(tmp_path / "out"), "r")
-    with Reading(spark, tell):
-        kept, refused = io.keep_sources(spark, [source(served.port)], folder, password)
+    with Reading(tell) as reading:
+        sources = [source(served.port)]
+        kept, refused = io.keep_sources(spark, sources, folder, password, reading)
     assert (kept, refused) == ([0], [])
     assert 0 < told["msmq://here/q"] < 1200
     assert io.read_kept(spark, folder, kept).count() == 1200
