@@ -22,6 +22,7 @@ from bridge.adapters.kafka.sink import KafkaShardSink
 from bridge.adapters.kafka.topics import OwnTopics, cluster_of, ensure_topics
 from bridge.adapters.kafka.tracer import Follower, Tracer
 from bridge.adapters.kafka.worker import Worker
+from bridge.adapters.logs import say_what_was_left_out
 from bridge.adapters.mapped_queues import MappedQueues
 from bridge.adapters.meter import Meter
 from bridge.adapters.net.admin_server import AdminServer
@@ -64,6 +65,7 @@ _log = logging.getLogger(__name__)
 DRAIN_S: Final = 10.0
 CLOSE_S: Final = 3.0
 RETRY_S: Final = 2.0
+LOG_S: Final = 1.0
 KEEPER: Final = 0  # the shard whose state holds identity and id marks
 
 
@@ -115,6 +117,7 @@ class Appliance:
         """Fence, read state to the end, listen. Design D2"""
         await self._start_admin(announce)
         self._tasks.append(asyncio.create_task(self._meter.run()))
+        self._tasks.append(asyncio.create_task(_sum_up_the_log()))
         self._require_ports()  # before a running twin is fenced for nothing
         settings = await self._start_kafka(announce)
         self._health = KafkaHealth(settings)
@@ -515,6 +518,12 @@ class Appliance:
         if self._health is None:
             return "starting"
         return "up" if self._health.up else self._health.why
+
+
+async def _sum_up_the_log() -> None:
+    while True:
+        await asyncio.sleep(LOG_S)
+        say_what_was_left_out()
 
 
 def _host_names() -> tuple[str, ...]:

@@ -249,6 +249,15 @@ class RpcConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             )
 
 
+class LogConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Lines on stderr."""
+
+    format: Literal["auto", "text", "json"] = "auto"
+    """auto: text on a terminal, JSON lines otherwise."""
+    level: Literal["debug", "info", "warning", "error"] | None = None
+    """absent = info, or warning with `serve --live`."""
+
+
 class Secret(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A value kept outside the file, looked up when the Kafka client is made; never in a log."""
 
@@ -286,6 +295,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The admin port."""
     rpc: RpcConfig = RpcConfig()
     """Remote read and clients."""
+    log: LogConfig = LogConfig()
+    """Lines on stderr."""
     kafka: Mapping[str, Property] = {}
     """librdkafka properties; without bootstrap.servers the embedded Kafka is started."""
     topic_prefix: TopicPrefix = "_msmq-bridge"

@@ -24,6 +24,7 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
+from bridge.adapters.logs import fields
 from bridge.adapters.telemetry import Telemetry
 from bridge.core.forwards import Ending
 from bridge.core.ports import Claim, Forward, OutboxEntry, ShardSink, Snapshot, Unit
@@ -34,7 +35,7 @@ from bridge.model.classes import MessageClass
 from bridge.model.errors import SinkUnavailable
 from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import Message
-from bridge.model.verdict import ACCEPTED, Verdict
+from bridge.model.verdict import ACCEPTED, Outcome, Verdict
 
 OnDecided = Callable[[Sequence[Verdict]], None]
 Prepare = Callable[[set[str]], Awaitable[None]]  # look at these topics, make what is missing
@@ -49,6 +50,7 @@ REST_S: Final = 0.05  # while ids are short
 RETRY_S: Final = (0.1, 0.5, 1.0, 2.0)
 
 _log = logging.getLogger(__name__)
+_REFUSED: Final = (Outcome.REJECTED, Outcome.EXPIRED)
 _topic = attrgetter("topic")
 _told = attrgetter("outcome", "message_class")
 
@@ -382,6 +384,8 @@ class ShardPump:
             counts[_told(ACCEPTED)] += len(verdicts) - len(others)
             for verdict in others:
                 counts[_told(verdict)] += 1
+            if any(verdict.outcome in _REFUSED for verdict in others):
+                self._tell_refused(submission)
             submission.on_decided(verdicts)
         for task in tasks:
             task.settled()
@@ -389,6 +393,27 @@ class ShardPump:
             for (outcome, message_class), count in counts.items():
                 name = MessageClass(message_class).name if message_class else ""
                 self._telemetry.message(outcome, name, count, transport)
+
+    def _tell_refused(self, submission: Submission) -> None:
+        """A line for each reason, with the first message that met it; no body, no label."""
+        first: dict[str, Message] = {}
+        counts = Counter[str]()
+        for message, verdict in zip(submission.messages, submission.verdicts, strict=True):
+            if verdict.outcome in _REFUSED:
+                reason = verdict.reason or MessageClass(verdict.message_class).name
+                first.setdefault(reason, message)
+                counts[reason] += 1
+        for reason, message in first.items():
+            told = fields(
+                reason=reason,
+                peer=message.peer,
+                transport=message.transport,
+                queue_manager=message.source,
+                messages=counts[reason],
+                message_id=message.id,
+                destination=message.destination,
+            )
+            _log.info("message refused", extra=told)
 
 
 class Intake:

@@ -1,18 +1,22 @@
-"""Metrics and the log. Label values are bounded: what a stranger can invent ends as `other`."""
+"""Metrics, and the lines about sessions and refusals that go with them.
+
+Label values are bounded: what a stranger can invent ends as `other`."""
 
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
 from typing import Final
 
+import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from bridge.adapters.logs import fields
+
+_log = logging.getLogger(__name__)
 PREFIX: Final = "msmq_bridge_"
 MAX_LABEL_VALUES: Final = 200
 MAX_QUEUES: Final = 100  # retained ones that have a gauge of their own
@@ -20,7 +24,25 @@ OTHER: Final = "other"
 Depth = tuple[str, int, int]  # a queue, its messages and their bytes
 
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_TOLD: Final = (
+    *("transport", "peer", "queue_manager", "user", "messages", "bytes", "seconds", "reason"),
+)
 _MESSAGES: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000)
+
+
+class SessionFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is told of a connection when it is over."""
+
+    transport: str  # binary, http, https, rpc
+    peer: str
+    queue_manager: str = ""  # GUID, if it said one
+    user: str = ""
+    messages: int = 0  # or requests, or calls
+    bytes: int = 0
+    began: float = 0.0  # Unix seconds
+    seconds: float = 0.0
+    reason: str = ""
+    was_open: bool = True  # else a stranger that said nothing of use
 
 
 class Telemetry:
@@ -69,6 +91,7 @@ class Telemetry:
         self.ack_seconds = histogram("ack_seconds", "Arrival of a message to its ack.", _SECONDS)
 
         self._topics, self._reasons, self._classes = _Bounded(), _Bounded(), _Bounded()
+        self.on_session: Callable[[SessionFacts], None] = lambda _facts: None
 
     def session_opened(self) -> None:
         self._opened.inc()
@@ -117,6 +140,26 @@ class Telemetry:
     def refusal(self, reason: str, count: int = 1) -> None:
         self._refusals.labels(self._reasons(reason)).inc(count)
 
+    def refused(
+        self, reason: str, peer: str, detail: str = "", transport: str = "", **more: object
+    ) -> None:
+        """A refusal, and the line that names it."""
+        self.refusal(reason)
+        told = fields(reason=reason, peer=peer, transport=transport, detail=detail, **more)
+        _log.warning("refused", extra=told)
+
+    def session_began(self, transport: str, peer: str, **more: object) -> None:
+        _log.info("session opened", extra=fields(transport=transport, peer=peer, **more))
+
+    def session_over(self, facts: SessionFacts) -> None:
+        """One line for each; those of strangers only for who wants to see them."""
+        level = logging.INFO if facts.was_open else logging.DEBUG
+        if _log.isEnabledFor(level):
+            told = {name: getattr(facts, name) for name in _TOLD}
+            told["seconds"] = round(facts.seconds, 3)
+            _log.log(level, "session closed", extra=fields(**told))
+        self.on_session(facts)
+
     def rpc_call(self, result: str) -> None:
         """`result`: answered, fault, cancelled, failed."""
         self._rpc_calls.labels(result).inc()
@@ -164,27 +207,3 @@ class _Bounded:
             return OTHER
         self._known.add(value)
         return value
-
-
-def setup_logging(level: str = "INFO") -> None:
-    """To stderr, one fact per line; stdout belongs to the commands' output."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(_OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    root = logging.getLogger()
-    for old in [h for h in root.handlers if isinstance(h.formatter, _OneLine)]:
-        root.removeHandler(old)
-    root.addHandler(handler)
-    root.setLevel(level.upper())
-
-
-class _OneLine(logging.Formatter):
-    """A peer's text cannot begin a line of its own; the traceback of a bug may."""
-
-    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:  # noqa: ARG002, N802
-        return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-
-    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        text = super().formatMessage(record)
-        if text.isprintable():
-            return text
-        return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

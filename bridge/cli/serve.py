@@ -13,11 +13,12 @@ from typing import Annotated
 import typer
 
 from bridge.adapters.config_files import load_config
+from bridge.adapters.logs import say_what_was_left_out, setup_logging
 from bridge.adapters.net.files import raise_file_limit
-from bridge.adapters.telemetry import setup_logging
 from bridge.app import Appliance
 from bridge.cli.live import LivePicture
 from bridge.cli.options import ConfigOption
+from bridge.model.errors import BridgeError
 
 _log = logging.getLogger(__name__)
 
@@ -27,6 +28,12 @@ class LogLevel(StrEnum):
     INFO = "INFO"
     WARNING = "WARNING"
     ERROR = "ERROR"
+
+
+class LogFormat(StrEnum):
+    AUTO = "auto"
+    TEXT = "text"
+    JSON = "json"
 
 
 def register(app: typer.Typer) -> None:
@@ -42,6 +49,12 @@ def serve(
         LogLevel | None,
         typer.Option("--log-level", help="What goes to stderr.", case_sensitive=False),
     ] = None,
+    log_format: Annotated[
+        LogFormat | None,
+        typer.Option(
+            "--log-format", help="auto: text on a terminal, else JSON.", case_sensitive=False
+        ),
+    ] = None,
 ) -> None:
     """Be an MSMQ queue manager whose messages are Kafka records.
 
@@ -49,9 +62,19 @@ def serve(
 
     Example: msmq-bridge serve --config bridge.yaml
     """
-    setup_logging(log_level or (LogLevel.WARNING if live else LogLevel.INFO))
+    settings = load_config(config)
+    usual = LogLevel.WARNING if live else LogLevel.INFO
+    setup_logging(log_level or settings.log.level or usual, log_format or settings.log.format)
     raise_file_limit()
-    asyncio.run(_serve(Appliance(load_config(config)), live=live))
+    try:
+        asyncio.run(_serve(Appliance(settings), live=live))
+    except Exception as error:
+        if not isinstance(error, BridgeError):  # a bug: its traceback is a line of the log, too
+            _log.exception("a fault of ours ends the appliance")
+            raise typer.Exit(1) from None
+        raise
+    finally:
+        say_what_was_left_out(all_of_it=True)
 
 
 async def _serve(appliance: Appliance, *, live: bool) -> None:

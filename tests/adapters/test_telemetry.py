@@ -1,13 +1,8 @@
-"""Metrics as Prometheus reads them, and the log as people read it."""
+"""Metrics as Prometheus reads them, and the lines that go with them."""
 
-import logging
-import re
-from collections.abc import Iterator
-
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from bridge.adapters.telemetry import MAX_LABEL_VALUES, MAX_QUEUES, Telemetry, setup_logging
+from bridge.adapters.telemetry import MAX_LABEL_VALUES, MAX_QUEUES, Telemetry
 
 
 def samples(telemetry: Telemetry) -> dict[tuple[str, ...], float]:
@@ -132,37 +127,3 @@ def test_openmetrics_is_given_to_those_who_ask() -> None:
     body, content_type = Telemetry().exposition("application/openmetrics-text; version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")
     assert body.endswith(b"# EOF\n")
-
-
-@pytest.fixture
-def _own_log() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-
-
-@pytest.mark.usefixtures("_own_log")
-def test_one_fact_per_line_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    setup_logging("warning")
-    setup_logging("info")  # a second call replaces the first
-    logger = logging.getLogger("bridge.sample")
-    logger.info("peer %s says %s", "10.0.0.1", "a\nFAKE LINE\x1b[31m")
-    logger.debug("not shown")
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert re.match(
-        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00 INFO bridge\.sample: peer 10", lines[0]
-    )
-    assert lines[0].endswith("says a\\nFAKE LINE\\x1b[31m")
-
-
-@pytest.mark.usefixtures("_own_log")
-def test_a_bug_keeps_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    setup_logging()
-    try:
-        raise RuntimeError("ours")
-    except RuntimeError:
-        logging.getLogger("bridge.sample").exception("failed")
-    assert "Traceback" in capsys.readouterr().err

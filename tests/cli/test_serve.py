@@ -38,7 +38,7 @@ def test_a_line_per_listener_and_an_end_in_order(
     ]
     assert re.fullmatch(f"ready: queue manager {GUID} as BRIDGE01, 127.0.0.1", program.out[2])
     assert program.out[3:] == ["stopping"]
-    assert [line for line in program.err if " INFO " not in line] == []
+    assert [line for line in program.err if '"level": "INFO"' not in line] == []
     told = json.loads(status.stdout)
     assert told["ready"] is True
     assert told["queue_manager"]["names"] == ["BRIDGE01", "127.0.0.1"]
@@ -91,7 +91,7 @@ def test_told_to_stop_while_kafka_is_away(tmp_path: Path) -> None:  # design D3
 
 def one_line(errors: str) -> str:
     """The error; the log before it tells what went well."""
-    lines = [line for line in errors.splitlines() if " INFO " not in line]
+    lines = [line for line in errors.splitlines() if '"level": "INFO"' not in line]
     assert len(lines) == 1, errors
     assert lines[0].startswith("msmq-bridge: error: ")
     return lines[0]

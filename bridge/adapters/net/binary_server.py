@@ -9,6 +9,7 @@ from typing import Final
 
 from bridge.adapters.courier import Courier
 from bridge.adapters.intake import Intake
+from bridge.adapters.logs import fields
 from bridge.adapters.net.connection import REST_S, Connection
 from bridge.adapters.net.files import most_connections
 from bridge.adapters.net.listening import listen
@@ -22,6 +23,7 @@ from bridge.protocol.events import Instant
 
 _log = logging.getLogger(__name__)
 CONNECT_S: Final = 10.0
+MOST_NAMED: Final = 5  # addresses of a clone in one line
 HELD: Final = 256 << 20  # bytes of large packets that have not come to their end
 STRANGERS: Final = 10_000  # connections whose handshake is not done; each takes about 6 KB
 
@@ -118,11 +120,15 @@ class BinaryServer:
             sessions[connection] = session.peer
             if len(addresses := set(sessions.values())) > 1:
                 self._telemetry.refusal("cloned-guid")
+                found = " and ".join(sorted(addresses)[:MOST_NAMED])
                 _log.error(
                     "queue manager %s has sessions from %s at once: a cloned machine; "
                     "give each its own GUID",
                     session.remote,
-                    " and ".join(sorted(addresses)),
+                    found,
+                    extra=fields(
+                        reason="cloned-guid", peer=connection.name, queue_manager=session.remote
+                    ),
                 )
         if self.courier is not None:
             self.courier.opened(connection)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Sequence
 from math import inf
 from typing import Final, Protocol, assert_never, cast
 
 from bridge.adapters.intake import Intake
-from bridge.adapters.telemetry import Telemetry
+from bridge.adapters.telemetry import SessionFacts, Telemetry
 from bridge.config import Address
 from bridge.model.verdict import Verdict
 from bridge.protocol.binary.session import Session
@@ -35,7 +34,6 @@ from bridge.protocol.events import (
 )
 from bridge.wire.binary.packet import UserMessage
 
-_log = logging.getLogger(__name__)
 LARGE: Final = 64 * 1024  # what the end of every read may leave
 FEW: Final = 16  # messages of a read
 REST_S: Final = 0.03  # about the time of a commit
@@ -77,11 +75,13 @@ class Connection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._wakeup = inf  # when it runs out
         self._peer_is_slow = False
+        self._was_open = False
         self._was_heard = False  # it has sent a message
         self._brought = 0  # messages that the last read had
         self._read_at = 0.0
         self._is_resting = False
         self._held = 0  # bytes of a large packet whose end has not come
+        self._bytes = 0
         self.session: Session
 
     # -- asyncio.BufferedProtocol -----------------------------------------------------------
@@ -91,7 +91,8 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         peer = transport.get_extra_info("peername") or ("?", 0)  # it may be gone already
         self.name = f"{peer[0]}:{peer[1]}"
-        self.session = self._make_session(peer[0], now())
+        began = self._began = now()
+        self.session = self._make_session(peer[0], began)
         self._owner.made(self)
         self._telemetry.session_opened()
         self._throttle()
@@ -104,6 +105,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._telemetry.bytes_received(nbytes)
+        self._bytes += nbytes
         self._brought = 0
         self._apply(BytesReceived(bytes(_BUFFER[:nbytes])))
         if 0 < self._brought < FEW:
@@ -187,7 +189,10 @@ class Connection(asyncio.BufferedProtocol):
                 case Close():
                     self._on_close(command)
                 case Opened():
-                    _log.info("%s: session with %s is open", self.name, command.remote)
+                    self._telemetry.session_began(
+                        "binary", self.name, queue_manager=str(command.remote)
+                    )
+                    self._was_open = True
                     self._owner.opened(self)
                 case Delivered():
                     self._owner.delivered(self, command.tokens)
@@ -210,11 +215,24 @@ class Connection(asyncio.BufferedProtocol):
 
     def _on_close(self, command: Close) -> None:
         self._telemetry.session_closed(command.reason)
+        guid = str(self.session.remote) if self._was_open else ""
         if command.reason not in _PEACEFUL:
-            self._telemetry.refusal(command.reason)
-            _log.warning("%s: closed, %s %s", self.name, command.reason, command.detail)
-        else:
-            _log.info("%s: closed, %s", self.name, command.reason)
+            self._telemetry.refused(
+                command.reason, self.name, command.detail, "binary", queue_manager=guid
+            )
+        self._telemetry.session_over(
+            SessionFacts(
+                transport="binary",
+                peer=self.name,
+                queue_manager=guid,
+                messages=self.session.received.received,
+                bytes=self._bytes,
+                began=self._began.unix,
+                seconds=time.monotonic() - self._began.mono,
+                reason=command.reason,
+                was_open=self._was_open,
+            )
+        )
         self._transport.close()
         if self._transport.get_write_buffer_size():  # who does not read does not stay either
             self._loop.call_later(LINGER_S, self._transport.abort)

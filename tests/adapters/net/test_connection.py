@@ -224,7 +224,10 @@ def test_a_peer_that_breaks_the_rules(
     with caplog.at_level(logging.INFO):
         run(test())
     (line,) = [r for r in caplog.records if r.levelno == logging.WARNING]
-    assert f"closed, {reason}" in line.getMessage()
+    assert line.getMessage() == "refused"
+    told = line.__dict__["fields"]
+    assert (told["reason"], told["transport"]) == (reason, "binary")
+    assert told["peer"].startswith("127.0.0.1:")
 
 
 @pytest.mark.parametrize(
@@ -271,3 +274,39 @@ def test_who_does_not_read_cannot_stay(monkeypatch: pytest.MonkeyPatch) -> None:
             assert made.closed("shutdown") == 1
 
     run(test())
+
+
+def test_a_line_when_it_opens_and_one_with_figures_when_it_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test() -> int:
+        async with world() as made:
+            async with client(made, window=1) as sender:
+                data = sender.message()
+                sender.writer.write(data)
+                await sender.read()
+            await until(lambda: not made.server.connections)
+            return len(data)
+
+    with caplog.at_level(logging.DEBUG):
+        size = asyncio.run(test())
+    opened, closed = [r for r in caplog.records if r.getMessage().startswith("session ")]
+    told, end = opened.__dict__["fields"], closed.__dict__["fields"]
+    assert told["peer"] == end["peer"]
+    assert told["queue_manager"] == end["queue_manager"]
+    assert (end["messages"], end["bytes"]) == (1, 572 + 32 + size)
+    assert (end["transport"], end["reason"], closed.levelno) == ("binary", "peer-closed", 20)
+    assert end["seconds"] >= 0
+
+
+def test_a_stranger_that_says_nothing_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with world() as made:
+            async with client(made, greet=False):
+                pass
+            await until(lambda: made.closed("peer-closed") == 1)
+
+    with caplog.at_level(logging.DEBUG):
+        run(test())
+    (line,) = [r for r in caplog.records if r.getMessage() == "session closed"]
+    assert line.levelno == logging.DEBUG
