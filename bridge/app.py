@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 from bridge.adapters import overview
 from bridge.adapters.config_files import kafka_properties
 from bridge.adapters.courier import Courier
+from bridge.adapters.gauges import measure
 from bridge.adapters.intake import Intake, ShardPump
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.health import KafkaHealth
@@ -95,17 +96,10 @@ class Appliance:
         self._follower: Follower | None = None
         self._health: KafkaHealth | None = None
         self._admin = AdminServer(self, self.telemetry, config.admin.token_file)
-        self.telemetry.kafka_up.set_function(lambda: bool(self._health and self._health.up))
-        self.telemetry.streams.set_function(self._count_streams)
-        self.telemetry.pending_messages.set_function(self._count_pending)
-        self.telemetry.waiting_forwards.set_function(self._count_forwards)
-        self.telemetry.waiting_forward_bytes.set_function(
-            lambda: sum(pump.shard.forwards.size for pump in self._pumps)
-        )
-        self.telemetry.retained = self._depths
         self._meter = Meter(self.telemetry, self._count_pending)
         self._started = time.time()
         self._starting = "starting"
+        self._measure()
 
     @property
     def mappings(self) -> Mappings:
@@ -448,6 +442,35 @@ class Appliance:
             busy=lambda: any(pump.pending for pump in self._pumps),
         )
         self._follower.start()
+
+    def _measure(self) -> None:
+        """What the metrics look up. Any of it may be asked before we have started."""
+        telemetry = self.telemetry
+        measure(
+            telemetry,
+            self.config.data,
+            {
+                "retained": lambda: self._retained.lag if self._retained else 0,
+                "audit": lambda: self._follower.lag if self._follower else 0,
+            },
+            ready=lambda: self.ready()[0],
+            kafka_up=lambda: bool(self._health and self._health.up),
+            jammed=lambda: bool(self._server) and self._intake.jammed,
+            http_connections=lambda: self._srmp.connections if self._srmp else 0,
+            streams=self._count_streams,
+            cloned_guids=lambda: len(self._server.clones()) if self._server else 0,
+            pending_messages=self._count_pending,
+            pending_bytes=lambda: sum(pump.pending_bytes for pump in self._pumps),
+            oldest_pending=self._meter.oldest_s,
+            waiting_acks=lambda: sum(len(pump.shard.outbox) for pump in self._pumps),
+            waiting_forwards=self._count_forwards,
+            waiting_forward_bytes=lambda: sum(p.shard.forwards.size for p in self._pumps),
+        )
+        telemetry.keep_topic(OwnTopics(self.config.topic_prefix).deadletter)
+        telemetry.retained = self._depths
+        telemetry.head_seconds = lambda queue: (
+            self._retained.head_seconds(queue) if self._retained else None
+        )
 
     # -- what the admin port asks -----------------------------------------------------------
 

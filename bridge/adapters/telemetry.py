@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -19,9 +19,11 @@ from bridge.adapters.logs import fields
 _log = logging.getLogger(__name__)
 PREFIX: Final = "msmq_bridge_"
 MAX_LABEL_VALUES: Final = 200
+MAX_LABEL: Final = 249  # characters, as a topic may have
 MAX_QUEUES: Final = 100  # retained ones that have a gauge of their own
 OTHER: Final = "other"
 Depth = tuple[str, int, int]  # a queue, its messages and their bytes
+TRANSPORTS: Final = ("binary", "http", "https")
 
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _TOLD: Final = (
@@ -54,11 +56,11 @@ class Telemetry:
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(PREFIX + name, text, labels, registry=registry)
 
-        def gauge(name: str, text: str) -> Gauge:
-            return Gauge(PREFIX + name, text, registry=registry)
+        def gauge(name: str, text: str, *labels: str) -> Gauge:
+            return Gauge(PREFIX + name, text, labels, registry=registry)
 
-        def histogram(name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
-            return Histogram(PREFIX + name, text, buckets=buckets, registry=registry)
+        def histogram(name: str, text: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+            return Histogram(PREFIX + name, text, labels, buckets=buckets, registry=registry)
 
         self._opened = counter("sessions_opened", "Sessions that were opened.")
         self._closed = counter("sessions_closed", "Sessions that ended, by reason.", "reason")
@@ -76,19 +78,33 @@ class Telemetry:
             "retained_removals", "Messages that left a retained queue, by reason.", "reason"
         )
         self.retained: Callable[[], Iterable[Depth]] = tuple  # told by whoever keeps them
+        self.head_seconds: Callable[[str], float | None] = lambda _queue: None
         registry.register(_Depths(self))
+        ProcessCollector(namespace=PREFIX.rstrip("_"), registry=registry)
 
-        self.sessions = gauge("sessions", "Sessions that are open.")
+        self.build_info = gauge("build_info", "Always 1; the label says what runs.", "version")
+        self.ready = gauge("ready", "1 while /readyz says yes.")
+        self.kafka_up = gauge("kafka_up", "1 while Kafka answers.")
+        self.jammed = gauge("jammed", "1 while senders are not read: Kafka is away or behind.")
+        self.sessions = gauge("sessions", "Binary connections that are open.")
+        self.http_connections = gauge("http_connections", "HTTP connections that are open.")
+        self.rpc_connections = gauge("rpc_connections", "Connections of remote readers.")
         self.streams = gauge("streams", "Streams whose cursor is known.")
+        self.cloned_guids = gauge("cloned_guids", "GUIDs with sessions from several addresses.")
         self.pending_messages = gauge("pending_messages", "Messages taken, not yet committed.")
+        self.pending_bytes = gauge("pending_bytes", "And their size.")
+        self.oldest_pending = gauge("oldest_pending_seconds", "How long the oldest waits.")
+        self.waiting_acks = gauge("waiting_acks", "Acks and receipts that no peer has taken yet.")
         self.waiting_forwards = gauge("waiting_forwards", "Messages that wait for other hosts.")
         self.waiting_forward_bytes = gauge("waiting_forward_bytes", "And their size.")
-        self.rpc_connections = gauge("rpc_connections", "Connections of remote readers.")
-        self.kafka_up = gauge("kafka_up", "1 while Kafka takes transactions.")
+        self.view_lag = gauge("view_lag_records", "Records that a local view has not read.", "view")
+        self.data_free = gauge("data_free_bytes", "Room on the disk of the data folder.")
+        self.data_size = gauge("data_size_bytes", "Size of that disk.")
 
         self.commit_seconds = histogram("commit_seconds", "Begin to end of a commit.", _SECONDS)
         self.batch_messages = histogram("batch_messages", "Messages per transaction.", _MESSAGES)
-        self.ack_seconds = histogram("ack_seconds", "Arrival of a message to its ack.", _SECONDS)
+        acks = histogram("ack_seconds", "Arrival to ack, by batch.", _SECONDS, "transport")
+        self.ack_seconds = {name: acks.labels(name) for name in TRANSPORTS}
 
         self._topics, self._reasons, self._classes = _Bounded(), _Bounded(), _Bounded()
         self.on_session: Callable[[SessionFacts], None] = lambda _facts: None
@@ -107,6 +123,10 @@ class Telemetry:
         """`verdict` is one of ours; `message_class` the name of the nack, if there is one;
         `transport`: binary, http, https."""
         self._messages.labels(verdict, self._classes(message_class), transport).inc(count)
+
+    def keep_topic(self, topic: str) -> None:
+        """It has its own name among the labels, however many topics there are."""
+        self._records.labels(self._topics(topic))
 
     def records(self, topic: str, count: int) -> None:
         self._records.labels(self._topics(topic)).inc(count)
@@ -183,15 +203,21 @@ class _Depths(Collector):
             f"{PREFIX}retained_messages", "Messages that wait for readers.", labels=["queue"]
         )
         size = GaugeMetricFamily(f"{PREFIX}retained_bytes", "And their size.", labels=["queue"])
+        head = GaugeMetricFamily(
+            f"{PREFIX}retained_head_seconds", "How long the next one waits.", labels=["queue"]
+        )
         named, rest = depths[:MAX_QUEUES], depths[MAX_QUEUES:]
         if rest:
             named.append((OTHER, sum(d[1] for d in rest), sum(d[2] for d in rest)))
         for queue, count, total in named:
-            label = queue.encode("utf-8", "replace").decode()
+            label = queue.encode("utf-8", "replace").decode()[:MAX_LABEL]
             messages.add_metric([label], count)
             size.add_metric([label], total)
+            if (waits := self._telemetry.head_seconds(queue)) is not None:
+                head.add_metric([label], waits)
         yield messages
         yield size
+        yield head
 
 
 class _Bounded:
@@ -203,7 +229,7 @@ class _Bounded:
     def __call__(self, value: str) -> str:
         if value in self._known:
             return value
-        if len(self._known) >= MAX_LABEL_VALUES or len(value) > 249:
+        if len(self._known) >= MAX_LABEL_VALUES or len(value) > MAX_LABEL:
             return OTHER
         self._known.add(value)
         return value

@@ -100,7 +100,7 @@ def one_line(errors: str) -> str:
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
     """Runs it here, where it must end at once, and gives the one line."""
-    monkeypatch.setattr(module, "setup_logging", lambda _: None)
+    monkeypatch.setattr(module, "setup_logging", lambda *_: None)
 
     def make(*arguments: str, code: int = 1) -> str:
         assert main(["serve", *arguments]) == code

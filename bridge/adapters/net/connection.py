@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from math import inf
 from typing import Final, Protocol, assert_never, cast
@@ -82,6 +83,8 @@ class Connection(asyncio.BufferedProtocol):
         self._is_resting = False
         self._held = 0  # bytes of a large packet whose end has not come
         self._bytes = 0
+        self._unacked: deque[tuple[int, float]] = deque()  # messages by then, when they came
+        self._ack_seconds = telemetry.ack_seconds["binary"]
         self.session: Session
 
     # -- asyncio.BufferedProtocol -----------------------------------------------------------
@@ -177,7 +180,16 @@ class Connection(asyncio.BufferedProtocol):
 
     def _apply(self, event: Event) -> None:
         self._execute(self.session.handle(event, now()))
+        if self._unacked:
+            self._look_at_acks()
         self._arm_timer()
+
+    def _look_at_acks(self) -> None:
+        """A session ack covers all that came before it: one look for each read, none for each
+        message."""
+        acked, at = self.session.received.acked, self._loop.time()
+        while self._unacked and self._unacked[0][0] <= acked:
+            self._ack_seconds.observe(at - self._unacked.popleft()[1])
 
     def _execute(self, commands: list[Command]) -> None:
         for command in commands:
@@ -204,6 +216,7 @@ class Connection(asyncio.BufferedProtocol):
     def _submit(self, command: Accept) -> None:
         batch = command.batch
         self._brought = len(command.messages)
+        self._unacked.append((self.session.received.received, self._loop.time()))
         if not self._was_heard:
             self._was_heard = True
             self._owner.heard(self)
@@ -233,6 +246,7 @@ class Connection(asyncio.BufferedProtocol):
                 was_open=self._was_open,
             )
         )
+        self._unacked.clear()
         self._transport.close()
         if self._transport.get_write_buffer_size():  # who does not read does not stay either
             self._loop.call_later(LINGER_S, self._transport.abort)

@@ -54,6 +54,7 @@ _PHRASES: Final = {
     500: "Internal Server Error",
     503: "Service Unavailable",
 }
+_TAKEN: Final = 200
 _STAY, _STAY_10, _CLOSE = "", "Connection: keep-alive\r\n", "Connection: close\r\n"
 _ANSWERS: Final = {
     (status, line): f"HTTP/1.1 {status} {phrase}\r\nContent-Length: 0\r\n{line}\r\n".encode()
@@ -253,6 +254,7 @@ class HttpSession(ServedStream):
         if not self._requests:
             self._owner.telemetry.session_began(self._transport_name, self.peer)
         self._requests += 1
+        came = self._loop.time()
         try:
             request = head.request(body, self.peer, self.local, self.secure)
             status = await self._owner.handle(request)
@@ -267,6 +269,9 @@ class HttpSession(ServedStream):
             self._owner.gives_back(len(body))
         stays = stays and not self._leaving
         self.write(_ANSWERS[status, (_STAY if head.modern else _STAY_10) if stays else _CLOSE])
+        if status == _TAKEN:
+            seconds = self._loop.time() - came
+            self._owner.telemetry.ack_seconds[self._transport_name].observe(seconds)
         return stays
 
     def _refuse(self, refused: Refused) -> None:

@@ -36,6 +36,8 @@ def test_from_the_first_byte_to_the_record_and_back() -> None:
             assert made.sample("sessions") == 1
             assert made.sample("bytes_received_total") == 572 + 32 + len(data)
             assert made.connection.session.peer == "127.0.0.1"
+            assert made.sample("ack_seconds_count", transport="binary") == 1  # a read, not 32
+            assert 0 < made.sample("ack_seconds_sum", transport="binary") < 20
             port = sender.writer.get_extra_info("sockname")[1]
             assert made.connection.name == f"127.0.0.1:{port}"
 
@@ -63,8 +65,11 @@ def test_no_ack_before_the_commit() -> None:  # design D1
             answer = asyncio.create_task(sender.read())
             await asyncio.wait([answer], timeout=0.7)  # longer than the ack timer (QB-42)
             assert not answer.done()
+            assert made.sample("ack_seconds_count", transport="binary") == 0
             made.sink.gate.set()
             assert isinstance(await answer, SessionAck)
+            assert made.sample("ack_seconds_count", transport="binary") == 1
+            assert made.sample("ack_seconds_sum", transport="binary") > 0.7
 
     run(test())
 

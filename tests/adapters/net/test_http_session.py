@@ -612,6 +612,8 @@ def test_a_line_when_it_opens_and_one_with_figures_when_it_is_over(
                 assert await client.ask(post()) == OK
                 assert await client.ask(post()) == OK
             await nobody_left(made)
+            name, labels = "msmq_bridge_ack_seconds_count", {"transport": "http"}
+            assert made.telemetry.registry.get_sample_value(name, labels) == 2
 
     with caplog.at_level(logging.DEBUG):
         run(test())
