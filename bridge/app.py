@@ -37,6 +37,7 @@ from bridge.adapters.runtime import remove_runtime, write_runtime
 from bridge.adapters.srmp_service import SrmpService
 from bridge.adapters.store.audit_index import AuditIndex
 from bridge.adapters.telemetry import Telemetry
+from bridge.adapters.tracing import open_tracing
 from bridge.config import Config, DefaultPort
 from bridge.core.admission import Policy
 from bridge.core.catalogue import TopicLimits
@@ -99,6 +100,7 @@ class Appliance:
         self._meter = Meter(self.telemetry, self._count_pending)
         self._started = time.time()
         self._starting = "starting"
+        self._tracing = open_tracing(config.otel, config.topic_prefix)
         self._measure()
 
     @property
@@ -176,6 +178,11 @@ class Appliance:
         await self._admin.stop()
         if "admin" in self.listeners:  # else it is somebody else's
             remove_runtime(self.config.data)
+        if self._tracing is not None:  # a collector that is away holds us up no longer than that
+            worker = Worker("tracing")
+            closing = asyncio.create_task(worker.run(self._tracing.close))
+            await asyncio.wait([closing], timeout=CLOSE_S)
+            worker.stop()
         if self._kafka is not None:
             await self._stop_kafka(self._kafka)
 
@@ -277,6 +284,7 @@ class Appliance:
             clock_skew_s=int(self.config.queue_manager.clock_skew_s),
             quota_kb=self.config.queue_manager.quota_kb,
             deadletter_topic=own.deadletter,
+            continues_traces=self._tracing is not None,
         )
         room = Room(policy.quota_kb * 1024)
         self._pumps = [
@@ -286,9 +294,14 @@ class Appliance:
                 self.telemetry,
                 prepare=self._queues.prepare,
                 store_claims=self._queues.claims.store,
+                name=str(number),
             )
             for number in range(count)
         ]
+        if self._tracing is not None:
+            self.telemetry.on_session = self._tracing.session
+            for pump in self._pumps:
+                pump.tracing = self._tracing
         await asyncio.gather(*(self._patiently(pump.open) for pump in self._pumps))
         self._adopt_identity()
         for pump in self._pumps:

@@ -258,6 +258,23 @@ class LogConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """absent = info, or warning with `serve --live`."""
 
 
+class OtelConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Traces for OpenTelemetry; needs `pip install msmq-bridge[otel]`."""
+
+    endpoint: str | None = None
+    """URL of a collector (OTLP over HTTP); absent = OTEL_* of the environment, else no traces."""
+    ratio: Annotated[float, Meta(ge=0, le=1, description="a number from 0 to 1")] | None = None
+    """Of sessions and batches; absent = OTEL_TRACES_SAMPLER, else all of them."""
+
+    def __post_init__(self) -> None:
+        if self.endpoint is not None and not _URL.fullmatch(self.endpoint):
+            raise ConfigError(
+                "otel.endpoint must be an http:// or https:// URL",
+                where="endpoint",
+                mend="try http://localhost:4318",
+            )
+
+
 class Secret(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A value kept outside the file, looked up when the Kafka client is made; never in a log."""
 
@@ -297,6 +314,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Remote read and clients."""
     log: LogConfig = LogConfig()
     """Lines on stderr."""
+    otel: OtelConfig = OtelConfig()
+    """Traces for OpenTelemetry."""
     kafka: Mapping[str, Property] = {}
     """librdkafka properties; without bootstrap.servers the embedded Kafka is started."""
     topic_prefix: TopicPrefix = "_msmq-bridge"

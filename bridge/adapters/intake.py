@@ -26,6 +26,7 @@ from msgspec.structs import replace
 
 from bridge.adapters.logs import fields
 from bridge.adapters.telemetry import Telemetry
+from bridge.adapters.tracing import Tracing
 from bridge.core.forwards import Ending
 from bridge.core.ports import Claim, Forward, OutboxEntry, ShardSink, Snapshot, Unit
 from bridge.core.posted import Due
@@ -118,8 +119,9 @@ class ShardPump:
         telemetry: Telemetry,
         prepare: Prepare | None = None,
         store_claims: StoreClaims | None = None,
+        name: str = "0",
     ) -> None:
-        self.shard = shard
+        self.shard, self.name = shard, name
         self._sink = sink
         self._telemetry = telemetry
         self._prepare, self._store_claims = prepare, store_claims
@@ -146,6 +148,7 @@ class ShardPump:
         self.why_closed = "starting"
         self.pending = self.pending_bytes = 0
         self.on_change: Callable[[], None] = lambda: None
+        self.tracing: Tracing | None = None
 
     def submit(
         self, messages: Sequence[Message], on_decided: OnDecided, via: Guid = NULL_GUID
@@ -334,9 +337,12 @@ class ShardPump:
             await self._sink.publish(unit)
         except SinkUnavailable:
             self._count("unknown", unit, started)
+            self._trace("unknown", unit, self._flying, started)
             raise
         self._count("committed", unit, started)
+        flying = self._flying
         self._settle()
+        self._trace("committed", unit, flying, started)
         if unit.acks:
             self.on_acks(unit.acks, self)
         if unit.due:
@@ -365,6 +371,22 @@ class ShardPump:
         if result == "committed":
             for topic, count in Counter(map(_topic, unit.records)).items():
                 self._telemetry.records(topic, count)
+
+    def _trace(self, result: str, unit: Unit, flying: Sequence[Submission], started: float) -> None:
+        """After the acks, and whatever goes wrong: nothing depends on it."""
+        if self.tracing is None or not (flying or unit.records):
+            return
+        try:
+            self.tracing.batch(
+                result,
+                ((m, v) for s in flying for m, v in zip(s.messages, s.verdicts, strict=True)),
+                shard=self.name,
+                messages=sum(len(s.messages) for s in flying),
+                records=len(unit.records),
+                began_ns=time.time_ns() - int((time.monotonic() - started) * 1e9),
+            )
+        except Exception:
+            _log.exception("a transaction was not traced")
 
     def _release(self, submission: Submission) -> None:
         self.pending -= len(submission.messages)
