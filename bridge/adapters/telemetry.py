@@ -9,13 +9,22 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from bridge.adapters.logs import fields
 
+# When a counter began: twice as many lines, and nobody asks.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 _log = logging.getLogger(__name__)
 PREFIX: Final = "msmq_bridge_"
 MAX_LABEL_VALUES: Final = 200
@@ -24,6 +33,7 @@ MAX_QUEUES: Final = 100  # retained ones that have a gauge of their own
 OTHER: Final = "other"
 Depth = tuple[str, int, int]  # a queue, its messages and their bytes
 TRANSPORTS: Final = ("binary", "http", "https")
+LOST: Final = "LOST"
 
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _TOLD: Final = (
@@ -106,6 +116,16 @@ class Telemetry:
         acks = histogram("ack_seconds", "Arrival to ack, by batch.", _SECONDS, "transport")
         self.ack_seconds = {name: acks.labels(name) for name in TRANSPORTS}
 
+        # From the start at 0: an alert sees no rise in what was not there before.
+        for counted, values in (
+            (self._transactions, ("committed", "unknown")),
+            (self._forwards, ("taken", "refused", "expired")),
+            (self._rpc_calls, ("answered", "fault", "cancelled", "failed")),
+            (self._removals, (LOST,)),
+        ):
+            for value in values:
+                counted.labels(value)
+
         self._topics, self._reasons, self._classes = _Bounded(), _Bounded(), _Bounded()
         self.on_session: Callable[[SessionFacts], None] = lambda _facts: None
 
@@ -137,7 +157,7 @@ class Telemetry:
 
     def removal(self, reason: str, is_lost: bool = False) -> None:
         """`reason`: the name of a message class; LOST: Kafka has its record no more."""
-        self._removals.labels("LOST" if is_lost else reason).inc()
+        self._removals.labels(LOST if is_lost else reason).inc()
 
     def transaction(self, result: str, *, messages: int, seconds: float) -> None:
         """`result`: committed, aborted, unknown."""

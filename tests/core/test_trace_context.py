@@ -12,7 +12,10 @@ from bridge.core.mapping_headers import HeaderRules
 from bridge.core.shard import Shard
 from bridge.core.trace_context import TraceContext, context_of, continued
 from bridge.model.message import Kind, Message
+from bridge.wire.srmp.convert import message_from_request
+from bridge.wire.srmp.request import read_request
 from tests.core.messages import PLAIN, catalogue, plain, queue, shard, step
+from tests.vectors.srmp import V5_ENVELOPE
 
 PARENT = b"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"  # W3C Trace Context 3.2.2
 STATE = b"rojo=00f067aa0ba902b7,congo=t61rcWkgMzE"  # 3.3.1
@@ -54,6 +57,14 @@ def test_headers_of_nservicebus() -> None:
 def test_elements_of_the_soap_header() -> None:
     soap = SOAP % (PARENT.decode(), STATE.decode(), "")
     assert found(soap=soap) == TraceContext(PARENT, STATE)
+
+
+def test_in_the_envelope_of_a_request() -> None:  # srmp.md V5: what Windows sent, and one more
+    element = b"<traceparent xmlns='urn:any'>" + PARENT + b"</traceparent></se:Header>"
+    envelope = V5_ENVELOPE.replace(b"</se:Header>", element)
+    assert envelope != V5_ENVELOPE
+    message = message_from_request(read_request("text/xml", envelope))
+    assert context_of(message) == TraceContext(PARENT)
 
 
 def test_the_extension_comes_first() -> None:
