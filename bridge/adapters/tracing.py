@@ -13,7 +13,7 @@ from bridge.model.errors import ConfigError
 from bridge.model.message import Message
 from bridge.model.verdict import Verdict
 
-_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
+ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 _HEADERS: Final = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS")
 _SHORTEST: Final = 4  # characters of a header's value that may be a secret
 
@@ -65,4 +65,4 @@ def is_wanted(config: OtelConfig, environment: Mapping[str, str]) -> bool:
         return True
     if environment.get("OTEL_TRACES_EXPORTER", "otlp").strip() != "otlp":
         return False
-    return any(environment.get(name, "").strip() for name in _ENDPOINTS)
+    return any(environment.get(name, "").strip() for name in ENDPOINTS)
