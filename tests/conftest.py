@@ -1,5 +1,6 @@
 """Fixtures that several packages share."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,9 @@ settings.register_profile(
     "any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any-machine")
+
+# A Spark of a test lives for seconds: what a long run gains by compiling well, it only pays for.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # The files with the longest tests begin: none of them is left for a single worker at the end.
 _LONG = ("spark", "docs", "chaos", "outside")
