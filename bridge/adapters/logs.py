@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 import time
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TextIO
@@ -17,6 +18,7 @@ from typing import Any, Final, NamedTuple, TextIO
 from bridge.adapters.bursts import WINDOW_S, Bursts
 from bridge.adapters.masking import SECRETS
 
+_log = logging.getLogger(__name__)
 BURST: Final = 20  # lines of one kind in ten seconds
 NEWS: Final = 200  # of those that are no warnings and no refusals, sessions above all
 MAX_TEXT: Final = 2_000  # characters of a message
@@ -45,6 +47,16 @@ def setup_logging(level: str = "INFO", form: str = "auto", stream: TextIO | None
         root.removeHandler(old)
     root.addHandler(handler)
     root.setLevel(level.upper())
+    threading.excepthook = _log_thread
+
+
+def _log_thread(died: threading.ExceptHookArgs) -> None:
+    """A bug in a thread is a line, too: masked, cut, and JSON where all is."""
+    if died.exc_type is SystemExit:
+        return
+    name = died.thread.name if died.thread is not None else "?"
+    trace = (died.exc_type, died.exc_value or died.exc_type(), died.exc_traceback)
+    _log.error("thread %s has died", name, exc_info=trace)
 
 
 def say_what_was_left_out(*, all_of_it: bool = False) -> None:

@@ -4,6 +4,7 @@ import io
 import json
 import logging
 import re
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -35,9 +36,10 @@ class Terminal(io.StringIO):
 @pytest.fixture(autouse=True)
 def _own_log() -> Iterator[None]:
     root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
+    handlers, level, hook = list(root.handlers), root.level, threading.excepthook
     root.handlers[:] = []
     yield
+    threading.excepthook = hook
     root.handlers[:] = handlers
     root.setLevel(level)
 
@@ -249,3 +251,19 @@ def test_a_sum_comes_by_itself_when_the_window_is_over(
     monkeypatch.setattr(logs, "time", Later)
     say_what_was_left_out()
     assert objects(lines)[-1]["message"] == "1 more like this in 10 s: again"
+
+
+# -- bugs in threads --------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("_secret")
+def test_a_thread_that_dies_is_a_line(lines: io.StringIO) -> None:
+    def fail() -> None:
+        raise RuntimeError("with hunter2-of-kafka")
+
+    thread = threading.Thread(target=fail, name="follower")
+    thread.start()
+    thread.join()
+    (told,) = objects(lines)
+    assert (told["message"], told["level"]) == ("thread follower has died", "ERROR")
+    assert told["exception"].endswith("RuntimeError: with ***")

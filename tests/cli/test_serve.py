@@ -141,3 +141,43 @@ def test_a_busy_port_is_one_line(kafka: EmbeddedKafka, tmp_path: Path, name: str
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == "stopping"
     assert f"listen.{name}: cannot listen on 127.0.0.1:{port}" in one_line(done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("section", "arguments", "expected"),
+    [
+        ({}, [], ("INFO", "auto")),
+        ({}, ["--live"], ("WARNING", "auto")),
+        ({"level": "debug", "format": "json"}, ["--live"], ("debug", "json")),
+        ({"level": "debug", "format": "json"}, ["--log-level", "error"], ("ERROR", "json")),
+        ({"format": "json"}, ["--log-format", "TEXT"], ("INFO", "text")),
+    ],
+)
+def test_the_log_by_option_by_file_by_default(
+    tmp_path: Path,
+    section: dict[str, str],
+    arguments: list[str],
+    expected: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = write_config(tmp_path, "127.0.0.1:9")
+    text = json.loads(config.read_text())
+    config.write_text(json.dumps(text | {"log": section, "data": "bridge.yaml/data"}))
+    found: list[tuple[str, str]] = []
+    monkeypatch.setattr(module, "setup_logging", lambda *given: found.append(given))
+    assert main(["serve", "--config", str(config), *arguments]) == 1  # there is no such folder
+    assert found == [expected]
+
+
+def test_a_bug_is_a_line_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_config: object) -> None:
+        raise RuntimeError("a bug of ours")
+
+    monkeypatch.setattr(module, "setup_logging", lambda *_: None)
+    monkeypatch.setattr(module, "Appliance", fail)
+    assert main(["serve", "--config", str(write_config(tmp_path, "127.0.0.1:9"))]) == 1
+    (record,) = [r for r in caplog.records if r.levelname == "ERROR"]
+    assert record.exc_info is not None
+    assert "a bug of ours" in str(record.exc_info[1])

@@ -62,6 +62,13 @@ class RpcService:
             access,
             lambda: mappings().defaults.allow_read,
         )
+        opening.on_refused = lambda call, refused: telemetry.refused(
+            f"rpc-open-{refused.status.name.lower().replace('_', '-')}",
+            call.peer,
+            str(refused),
+            "rpc",
+            user=call.user,
+        )
         reads = Reads(retained)
         doors = Doors(opening, reads, secrets.token_bytes)
         self._remote_read = RemoteRead(opening, reads, lambda: self._port(RPC), secrets.token_bytes)

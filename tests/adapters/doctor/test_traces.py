@@ -9,12 +9,13 @@ import pytest
 from bridge.adapters.doctor import traces as module
 from bridge.adapters.doctor.finding import Finding, Result
 from bridge.adapters.doctor.traces import traces
+from bridge.adapters.tracing import ENDPOINTS
 from tests.adapters.doctor.fake_cluster import FakeCluster, one, visit_to
 
 
 @pytest.fixture(autouse=True)
 def _clean(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER", *module.ENDPOINTS):
+    for name in ("OTEL_SDK_DISABLED", "OTEL_TRACES_EXPORTER", *ENDPOINTS):
         monkeypatch.delenv(name, raising=False)
 
 
