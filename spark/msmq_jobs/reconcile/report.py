@@ -1,0 +1,131 @@
+"""report.html, report.json and junit.xml of one run. The page needs nothing but itself."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from jinja2 import Environment, StrictUndefined
+from markupsafe import Markup
+
+from msmq_jobs.reconcile import words
+from msmq_jobs.reconcile.findings import Findings, checked, report_json
+from msmq_jobs.reconcile.junit import junit
+
+_OWN: Final = files("msmq_jobs.reconcile") / "page"
+_VENDOR: Final = files("bridge.adapters") / "page" / "vendor"
+_SCRIPTS: Final = ("format.js", "table.js", "columns.js", "charts.js", "main.js")
+# A `<` could end the script block, or begin a comment in it.
+_UNSAFE: Final = re.compile("[<>&\u2028\u2029]")
+
+
+def render(findings: dict[str, Any], out: Path) -> None:
+    """Raises msgspec.ValidationError when the findings are not what the schema says."""
+    found = checked(findings)
+    plain = msgspec.to_builtins(found)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "report.json").write_bytes(report_json(found))
+    (out / "report.html").write_text(html(found), encoding="utf-8", newline="\n")
+    (out / "junit.xml").write_bytes(junit(plain))
+
+
+def html(findings: Findings) -> str:
+    plain = msgspec.to_builtins(findings)
+    style = _vendored("uPlot.min.css") + _own("report.css")
+    script = "\n".join([_chart_library(), *(_own(name) for name in _SCRIPTS)])
+    early = _own("early.js")
+    page = _environment().from_string(_own("report.html.j2"))
+    return page.render(
+        policy=content_policy(style, early, script),
+        style=Markup(style),  # noqa: S704 - our own files
+        early=Markup(early),  # noqa: S704
+        script=Markup(script),  # noqa: S704
+        data=Markup(embedded(plain)),  # noqa: S704 - no < is left in it
+        found=plain,
+        words=words,
+        ledger=_ledger(plain),
+    )
+
+
+def content_policy(style: str, *scripts: str) -> str:
+    """Nothing but these very texts: no network, no other script, whatever a label says."""
+    allowed = " ".join(map(_hash, scripts))
+    return (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {allowed};"
+        " base-uri 'none'; form-action 'none'"
+    )
+
+
+def embedded(data: Any) -> str:
+    """JSON that may stand in a script element."""
+    text = msgspec.json.encode(data, order="sorted").decode()
+    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
+
+def _ledger(found: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Verdicts in the page's three groups, each with all that is said about it."""
+    groups = {"breaks": words.BREAKING, "once": (words.PARITY,), "lawful": words.LAWFUL}
+    return {group: [_tile(found, verdict) for verdict in of] for group, of in groups.items()}
+
+
+def _tile(found: dict[str, Any], verdict: str) -> dict[str, Any]:
+    meaning, what_to_do = words.explain(verdict)
+    return {
+        "verdict": verdict,
+        "name": words.name(verdict),
+        "kind": words.kind(verdict),
+        "count": found["verdicts"][verdict],
+        "threshold": found["thresholds"].get(verdict),
+        "allowed": words.allowed(found, verdict),
+        "meaning": meaning,
+        "what_to_do": what_to_do,
+        "offenders": len(found["offenders"].get(verdict, ())),
+    }
+
+
+def _environment() -> Environment:
+    made = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    made.filters["thousands"] = lambda number: f"{number:,}"
+    made.filters["moment"] = _moment
+    made.filters["plain"] = _plain
+    return made
+
+
+def _moment(time: str | None) -> str:
+    """`2026-11-17T08:30:00.000Z` as people write it; what is no time stays as it is."""
+    if time is None:
+        return "not said"
+    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d(:\d\d)?)(\.\d+)?(Z|\+00:00)", time)
+    return f"{found[1]} {found[2]} UTC" if found else time
+
+
+def _plain(detail: Any) -> str:
+    if detail is None or isinstance(detail, str):
+        return detail or ""
+    return json.dumps(detail, sort_keys=True, ensure_ascii=False)
+
+
+def _own(name: str) -> str:
+    return (_OWN / name).read_text(encoding="utf-8")
+
+
+def _vendored(name: str) -> str:
+    return (_VENDOR / name).read_text(encoding="utf-8")
+
+
+def _chart_library() -> str:
+    """Its licence goes wherever it goes."""
+    return f"/*\n{_vendored('uPlot.LICENSE')}*/\n{_vendored('uPlot.iife.min.js')}"
