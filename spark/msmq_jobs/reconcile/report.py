@@ -14,7 +14,7 @@ import msgspec
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from msmq_jobs.reconcile import words
+from msmq_jobs.reconcile import remedies, words
 from msmq_jobs.reconcile.findings import Findings, checked, report_json
 from msmq_jobs.reconcile.junit import junit
 
@@ -49,6 +49,8 @@ def html(findings: Findings) -> str:
         data=Markup(embedded(plain)),  # noqa: S704 - no < is left in it
         found=plain,
         words=words,
+        remedies=remedies,
+        shares=shares(plain["verdicts"]),
         ledger=_ledger(plain),
     )
 
@@ -92,6 +94,21 @@ def _tile(found: dict[str, Any], verdict: str) -> dict[str, Any]:
         "what_to_do": what_to_do,
         "offenders": len(found["offenders"].get(verdict, ())),
     }
+
+
+def shares(verdicts: dict[str, int]) -> list[dict[str, Any]]:
+    """The bar under the answer, 1000 wide. What is there at all can be seen."""
+    parts = {
+        "check": verdicts[words.PARITY],
+        "ring": words.total(verdicts, words.LAWFUL),
+        "stop": words.total(verdicts, words.BREAKING),
+    }
+    wide = {kind: max(8.0, 1000 * n / sum(parts.values())) for kind, n in parts.items() if n}
+    scale, x, bar = 1000 / sum(wide.values()) if wide else 0, 0.0, []
+    for kind, width in wide.items():
+        bar.append({"kind": kind, "x": round(x, 2), "width": round(width * scale, 2)})
+        x += width * scale
+    return bar
 
 
 def _environment() -> Environment:

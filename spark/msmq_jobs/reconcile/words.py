@@ -5,7 +5,6 @@ They take the findings as plain data, so the command can use them before anythin
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
@@ -26,7 +25,7 @@ class Explained(NamedTuple):
 _EXPLAINED: Final = {
     "delivered_once": Explained(
         "In its topic once, unaltered and in order.",
-        "Nothing.",
+        "Nothing to do.",
     ),
     "missing": Explained(
         "Sent or accepted, but in no topic.",
@@ -56,8 +55,8 @@ _EXPLAINED: Final = {
     ),
     "expired": Explained(
         "Its time ran out before it arrived, as its sender wished.",
-        "Nothing, unless you want it all the same: backfill --include-expired brings it from the"
-        " dead letters.",
+        "Nothing to do, unless you want it all the same: backfill --include-expired brings it from"
+        " the dead letters.",
     ),
     "rejected": Explained(
         "Refused by a rule; its sender can know.",
@@ -131,7 +130,10 @@ def totals(findings: Findings) -> list[str]:
     once, lawful = counts[PARITY], total(counts, LAWFUL)
     told = [f"{once:,} {_was(once)} delivered once."]
     if lawful:
-        told.append(f"{lawful:,} {_is(lawful)} lawfully not in a topic: {counted(counts, LAWFUL)}.")
+        told.append(
+            f"{lawful:,} {_is(lawful)} not in a topic for a lawful reason:"
+            f" {counted(counts, LAWFUL)}."
+        )
     if foreign := findings.get("foreign", 0):
         told.append(
             f"{foreign:,} {_plural(foreign, 'record')} without an MSMQ id"
@@ -163,22 +165,6 @@ def duration(milliseconds: float) -> str:
         if milliseconds >= size:
             return f"{milliseconds / size:.3g} {unit}"
     return f"{milliseconds:.3g} ms"
-
-
-def repair_commands(findings: Findings) -> list[str]:
-    """What mends the missing ones; the last one shows that it did."""
-    plan, sources = findings["repair"]["plan"], findings["inputs"]["sources"]
-    given = "".join(f" --source {shlex.quote(source['source'])}" for source in sources)
-    reconcile = f"msmq-bridge reconcile --config bridge.yaml{given}"
-    backfill = f"msmq-bridge backfill --config bridge.yaml{given}"
-    first = [] if plan else [f"{reconcile} --plan plan.json --out parity"]
-    path = shlex.quote(plan or "plan.json")
-    return [
-        *first,
-        f"{backfill} --plan {path} --dry-run",
-        f"{backfill} --plan {path} --out runs",
-        f"{reconcile} --out parity-after",
-    ]
 
 
 def _within(buckets: Sequence[Mapping[str, Any]], measured: int, percent: int) -> str:

@@ -188,7 +188,7 @@ def _timeline(random: Random, messages: int) -> Findings:
         outage = (
             datetime(2026, 11, 11, 13, tzinfo=UTC) <= at < datetime(2026, 11, 11, 15, tzinfo=UTC)
         )
-        accepted = sent // 25 if outage else min(sent + waiting, sent + 9_000)
+        accepted = sent // 25 if outage else min(sent + waiting, sent + 2_500)
         waiting += sent - accepted
         points.append({"at": iso(at), "sent": sent, "accepted": accepted, "landed": accepted})
     return {"bucket_s": 1800, "points": points}
