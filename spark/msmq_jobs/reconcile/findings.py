@@ -37,7 +37,7 @@ class _Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
 
-class Totals(_Part):
+class Totals(_Part, frozen=True):
     """Messages by verdict; all ten are always there."""
 
     delivered_once: Annotated[Count, Meta(description="In the topic once, unaltered, in order.")]
@@ -54,7 +54,7 @@ class Totals(_Part):
     in_flight: Annotated[Count, Meta(description="Too young to judge. Lawful.")]
 
 
-class Latency(_Part):
+class Latency(_Part, frozen=True):
     """Milliseconds until a message of this queue was in its topic."""
 
     p50: Annotated[float, Meta(ge=0, description="Half of the messages were at most this late.")]
@@ -62,7 +62,7 @@ class Latency(_Part):
     max: Annotated[float, Meta(ge=0, description="The latest.")]
 
 
-class Queue(_Part):
+class Queue(_Part, frozen=True):
     """One queue of the mapping."""
 
     queue: Annotated[str, Meta(description="Its name at this queue manager.")]
@@ -83,7 +83,7 @@ class Queue(_Part):
     )
 
 
-class Sender(_Part):
+class Sender(_Part, frozen=True):
     """One source queue manager."""
 
     source: Annotated[str, Meta(description="Its GUID.")]
@@ -94,7 +94,7 @@ class Sender(_Part):
     last: Annotated[Time | None, Meta(description="Time of its last message.")] = None
 
 
-class Point(_Part):
+class Point(_Part, frozen=True):
     """One bucket of the timeline."""
 
     at: Annotated[Time, Meta(description="Where the bucket begins.")]
@@ -103,14 +103,14 @@ class Point(_Part):
     landed: Annotated[Count, Meta(description="Messages that a reader of the topics sees.")]
 
 
-class Timeline(_Part):
+class Timeline(_Part, frozen=True):
     """Sent, accepted and landed, by time."""
 
     bucket_s: Annotated[int, Meta(ge=1, description="Seconds in a bucket.")]
     points: Annotated[list[Point], Meta(description="By time; some 500 at most.")]
 
 
-class Bucket(_Part):
+class Bucket(_Part, frozen=True):
     """One bar of the latency distribution."""
 
     le_ms: Annotated[
@@ -119,13 +119,13 @@ class Bucket(_Part):
     count: Annotated[Count, Meta(description="Messages in this bucket and no other.")]
 
 
-class Distribution(_Part):
+class Distribution(_Part, frozen=True):
     """Accepted to landed; sent to landed where there is no audit."""
 
     buckets: Annotated[list[Bucket], Meta(description="Ascending, log-spaced.")]
 
 
-class Copy(_Part):
+class Copy(_Part, frozen=True):
     """Where a record of the message lies, for people; nothing is computed from it."""
 
     topic: Annotated[str, Meta(description="Topic.")]
@@ -133,7 +133,7 @@ class Copy(_Part):
     offset: Annotated[int, Meta(description="Offset.")]
 
 
-class Offender(_Part):
+class Offender(_Part, frozen=True):
     """One message that is worth a look."""
 
     message_id: Annotated[str, Meta(description="MSMQ id: `guid\\ordinal`.")]
@@ -149,7 +149,7 @@ class Offender(_Part):
     copies: Annotated[list[Copy], Meta(description="Its records.")] = []
 
 
-class Repair(_Part):
+class Repair(_Part, frozen=True):
     """What can be mended, and with which files of the output folder."""
 
     missing: Annotated[Count, Meta(description="Missing messages.")]
@@ -161,7 +161,7 @@ class Repair(_Part):
     surplus: Annotated[Count, Meta(description="Copies that are too many.")]
 
 
-class Range(_Part):
+class Range(_Part, frozen=True):
     """What was read of one partition."""
 
     partition: Annotated[int, Meta(description="Partition.")]
@@ -169,14 +169,14 @@ class Range(_Part):
     to: Annotated[int, Meta(description="Offset behind the last.")]
 
 
-class Read(_Part):
+class Read(_Part, frozen=True):
     """What was read of one topic."""
 
     topic: Annotated[str, Meta(description="Topic.")]
     ranges: Annotated[list[Range], Meta(description="By partition.")]
 
 
-class Window(_Part):
+class Window(_Part, frozen=True):
     """Which messages were judged."""
 
     from_: Annotated[Time | None, Meta(description="Sent then or later; null: all.")] = field(
@@ -189,7 +189,7 @@ class Window(_Part):
     watermark: Annotated[Time | None, Meta(description="The newest time in the inputs.")]
 
 
-class Source(_Part):
+class Source(_Part, frozen=True):
     """An export or a live queue."""
 
     source: Annotated[str, Meta(description="As the user named it.")]
@@ -200,14 +200,14 @@ class Source(_Part):
     ] = None
 
 
-class Mapping(_Part):
+class Mapping(_Part, frozen=True):
     """The mapping that says where messages go."""
 
     hash: Annotated[str, Meta(description="Of its files.")]
     files: Annotated[list[str], Meta(description="Their names.")]
 
 
-class Inputs(_Part):
+class Inputs(_Part, frozen=True):
     """Exactly what the answer rests on: the same inputs give the same bytes."""
 
     window: Window
@@ -223,7 +223,7 @@ class Inputs(_Part):
 Threshold: TypeAlias = Annotated[str, Meta(pattern=r"^[0-9]+(\.[0-9]+)?%?$")]
 
 
-class Findings(_Part, kw_only=True):
+class Findings(_Part, frozen=True, kw_only=True):
     """The report of one reconcile run."""
 
     version: Annotated[Literal[1], Meta(description="Of this format.")]

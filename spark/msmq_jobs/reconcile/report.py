@@ -21,8 +21,11 @@ from msmq_jobs.reconcile.junit import junit
 _OWN: Final = files("msmq_jobs.reconcile") / "page"
 _VENDOR: Final = files("bridge.adapters") / "page" / "vendor"
 _SCRIPTS: Final = ("format.js", "table.js", "columns.js", "charts.js", "main.js")
+# What would hide itself, turn its neighbours round or steer a terminal; format.js has the same.
+_UNSEEN: Final = "\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
+_HIDDEN: Final = re.compile(f"[{_UNSEEN}]")
 # A `<` could end the script block, or begin a comment in it.
-_UNSAFE: Final = re.compile("[<>&\u2028\u2029]")
+_UNSAFE: Final = re.compile(f"[<>&{_UNSEEN}]")
 
 
 def render(findings: dict[str, Any], out: Path) -> None:
@@ -37,6 +40,7 @@ def render(findings: dict[str, Any], out: Path) -> None:
 
 def html(findings: Findings) -> str:
     plain = msgspec.to_builtins(findings)
+    seen = visible(plain)
     style = _vendored("uPlot.min.css") + _own("report.css")
     script = "\n".join([_chart_library(), *(_own(name) for name in _SCRIPTS)])
     early = _own("early.js")
@@ -47,11 +51,11 @@ def html(findings: Findings) -> str:
         early=Markup(early),  # noqa: S704
         script=Markup(script),  # noqa: S704
         data=Markup(embedded(plain)),  # noqa: S704 - no < is left in it
-        found=plain,
+        found=seen,
         words=words,
         remedies=remedies,
-        shares=shares(plain["verdicts"]),
-        ledger=_ledger(plain),
+        shares=shares(seen["verdicts"]),
+        ledger=_ledger(seen),
     )
 
 
@@ -67,7 +71,20 @@ def content_policy(style: str, *scripts: str) -> str:
 def embedded(data: Any) -> str:
     """JSON that may stand in a script element."""
     text = msgspec.json.encode(data, order="sorted").decode()
-    return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _UNSAFE.sub(_by_number, text)
+
+
+def visible(value: Any) -> Any:
+    """Names, ids and reasons come from senders: what cannot be seen is shown by its number."""
+    if isinstance(value, str):
+        return _HIDDEN.sub(_by_number, value)
+    if isinstance(value, dict):
+        return {visible(key): visible(item) for key, item in value.items()}
+    return [visible(item) for item in value] if isinstance(value, list) else value
+
+
+def _by_number(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
 
 
 def _hash(text: str) -> str:
@@ -113,7 +130,10 @@ def shares(verdicts: dict[str, int]) -> list[dict[str, Any]]:
 
 def _environment() -> Environment:
     made = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     made.filters["thousands"] = lambda number: f"{number:,}"
     made.filters["moment"] = _moment
@@ -121,10 +141,8 @@ def _environment() -> Environment:
     return made
 
 
-def _moment(time: str | None) -> str:
+def _moment(time: str) -> str:
     """`2026-11-17T08:30:00.000Z` as people write it; what is no time stays as it is."""
-    if time is None:
-        return "not said"
     found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d(:\d\d)?)(\.\d+)?(Z|\+00:00)", time)
     return f"{found[1]} {found[2]} UTC" if found else time
 

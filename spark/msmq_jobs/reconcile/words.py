@@ -95,12 +95,13 @@ def total(counts: Mapping[str, int], verdicts: Iterable[str]) -> int:
 
 def allowed(findings: Findings, verdict: str) -> bool:
     """Are there no more of these than the threshold lets pass? Lawful ones always are."""
-    count = findings["verdicts"][verdict]
+    count: int = findings["verdicts"][verdict]
+    messages: int = findings["messages"]
     if verdict not in BREAKING or count == 0:
         return True
-    limit = findings.get("thresholds", {}).get(verdict, "0")
+    limit: str = findings.get("thresholds", {}).get(verdict, "0")
     if limit.endswith("%"):
-        return Decimal(count) * 100 <= Decimal(limit[:-1]) * findings["messages"]
+        return Decimal(count) * 100 <= Decimal(limit[:-1]) * messages
     return Decimal(count) <= Decimal(limit)
 
 

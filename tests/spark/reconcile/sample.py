@@ -250,3 +250,27 @@ def _inputs(random: Random, rows: list[Findings]) -> Findings:
             "msmq-bridge": "0.1.0", "spark": "4.0.5", "kafka_connector": "4.0.0", "schema": "1",
         },
     }  # fmt: skip
+
+
+HOSTILE = "</script><img src=x onerror=alert(1)>'\"&{{7*7}}\u2028\u202e\x00\x1b[31m" + "W" * 300
+
+
+def hostile(seed: int = 7) -> Findings:
+    """Every text that a sender or a stranger chooses wants to be markup, code or a mile wide."""
+    found = week(seed)
+    for queue in found["queues"][:3]:
+        queue |= {"queue": f"{queue['queue']}{HOSTILE}", "topics": [HOSTILE], "mode": HOSTILE}
+        queue |= {"classes": {HOSTILE: 3}, "content": HOSTILE, "first": HOSTILE, "last": HOSTILE}
+    found["senders"][0]["source"] = HOSTILE
+    for rows in found["offenders"].values():
+        copy = {"topic": HOSTILE, "partition": 1, "offset": 1}
+        rows[0] |= {"message_id": HOSTILE, "queue": HOSTILE, "source": HOSTILE, "reason": HOSTILE}
+        rows[0] |= {"class": HOSTILE, "sent_time": HOSTILE, "copies": [copy]}
+    inputs = found["inputs"]
+    inputs["sources"][0] |= {"source": HOSTILE, "detail": HOSTILE}
+    inputs["topics"][0]["topic"] = HOSTILE
+    inputs["mapping"] = {"hash": HOSTILE, "files": [HOSTILE]}
+    inputs["versions"]["spark"] = HOSTILE
+    inputs["window"]["from"] = HOSTILE
+    found["details"] = found["repair"]["plan"] = found["repair"]["skip"] = HOSTILE
+    return found

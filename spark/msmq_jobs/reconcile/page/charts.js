@@ -73,7 +73,7 @@ function asTable(columns) { // for ears, and for whoever wants the numbers; made
 function timelineChart(figure) {
   const { bucket_s: bucket, points } = data.timeline;
   const at = points.map((p) => Date.parse(p.at) / 1000);
-  const each = ["sent", "accepted", "landed"].map((key) => points.map((p) => p[key]));
+  const each = ["sent", "landed", "accepted"].map((key) => points.map((p) => p[key]));
   const running = (values) => { let all = 0; return values.map((v) => (all += v)); };
   const show = (v) => integer.format(v);
   const shown = (u, v) => (v == null ? "" : show(v));
@@ -86,16 +86,16 @@ function timelineChart(figure) {
       "Running total": () => ({ values: [at, ...each.map(running)] }),
     },
     columns: [{ name: "From (UTC)", values: points.map((p) => p.at), show: moment },
-      ...["Sent", "Accepted", "Landed"].map((name, i) => ({ name, values: each[i], show }))],
+      ...["Sent", "Landed", "Accepted"].map((name, i) => ({ name, values: each[i], show }))],
     options: () => ({
       tzDate: UTC,
       cursor: { y: false, drag: { x: true, y: false } },
       scales: { y: { range: (u, low, high) => [0, Math.max(1, high * 1.08)] } },
-      axes: [axis({ grid: { show: false }, space: 76, values: (u, splits, i, space, step) => splits.map((v) => tick(v, step)) }), axis({ size: 52, values: (u, splits) => splits.map((v) => short.format(v)) })],
+      axes: [axis({ grid: { show: false }, space: 76, size: 30, values: (u, splits, i, space, step) => splits.map((v) => tick(v, step)) }), axis({ size: 52, values: (u, splits) => splits.map((v) => short.format(v)) })],
       series: [{ label: "UTC", value: (u, v) => (v == null ? "" : new Date(v * 1000).toISOString().slice(0, 16).replace("T", " ")) },
         { label: "Sent", stroke: colour("sent"), fill: faded(colour("sent"), 0.28), width: 1, points: { show: points.length < 3 }, value: shown },
-        { label: "Accepted", stroke: colour("accepted"), width: 2, dash: [6, 5], points: { show: points.length < 3 }, value: shown },
-        { label: "Landed", stroke: colour("landed"), width: 2, points: { show: points.length < 3 }, value: shown }],
+        { label: "Landed", stroke: colour("landed"), width: 1.6, points: { show: points.length < 3 }, value: shown },
+        { label: "Accepted", stroke: colour("accepted"), width: 1.6, dash: [5, 7], points: { show: points.length < 3 }, value: shown }],
     }),
   });
 }
@@ -110,7 +110,7 @@ function latencyChart(figure) {
   const scale = (more) => ({ scales: { x: { time: false, range: [-0.6, buckets.length - 0.4] }, y: { range: (u, low, high) => [0, Math.max(1, high * 1.05)], ...more } } });
   const values = [buckets.map((_, i) => i), counts];
   const tens = (u, at, low, high) => [0, ...Array.from({ length: 16 }, (_, i) => 10 ** i).filter((v) => v <= high)];
-  const axes = (splits) => [axis({ grid: { show: false }, splits: () => values[0], values: (u, all) => all.map((i) => (i % some(u) ? "" : label(i))) }),
+  const axes = (splits) => [axis({ grid: { show: false }, size: 30, splits: () => values[0], values: (u, all) => all.map((i) => (i % some(u) ? "" : label(i))) }),
     axis({ size: 52, values: (u, all) => all.map((v) => short.format(v)), ...(splits ? { splits } : {}) })];
   new Chart(figure, {
     empty: "",

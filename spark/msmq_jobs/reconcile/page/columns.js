@@ -1,7 +1,8 @@
 // What the tables show of a queue, a sender, a message.
 const dash = () => el("span", { class: "dash" }, "0");
 const count = (name, of) => ({ name, number: true, value: of, text: () => "", cell: (row) => (of(row) ? integer.format(of(row)) : dash()) });
-const time = (name, key) => ({ name, value: (row) => row[key], text: (row) => moment(row[key]), cell: (row) => el("span", { class: "time" }, moment(row[key])) });
+const time = (name, key, show = moment) => ({ name, value: (row) => row[key], text: (row) => moment(row[key]), cell: (row) => el("span", { class: "time", title: moment(row[key]) }, show(row[key])) });
+const minute = (at) => moment(at).replace(/^(\S+ \d\d:\d\d):\d\d$/, "$1");
 const late = (name, key) => ({ name, number: true, value: (row) => row.latency_ms?.[key] ?? null, text: () => "", cell: (row) => duration(row.latency_ms?.[key]) });
 
 const broken = {
@@ -28,7 +29,7 @@ const facts = (pairs) => el("dl", { class: "facts" }, ...pairs.filter(([, value]
 
 const QUEUE_COLUMNS = [
   { ...text("Queue", (row) => row.queue, (row) => el("bdi", { class: "strong" }, visible(row.queue))), wide: true },
-  messages, once, broken, lawful, late("Half within", "p50"), late("99 % within", "p99"), late("Slowest", "max"), time("Last", "last"),
+  messages, once, broken, lawful, late("Half within", "p50"), late("99 % within", "p99"), late("Slowest", "max"), time("Last", "last", minute),
 ];
 const queueDetails = (row) => facts([
   ["Topics", mono(row.topics.join(", "))],
@@ -41,7 +42,7 @@ const queueDetails = (row) => facts([
 
 const SENDER_COLUMNS = [
   identity("Sender", (row) => row.source, "the sender's GUID"),
-  count("Queues", (row) => row.queues), messages, once, broken, lawful, time("First", "first"), time("Last", "last"),
+  count("Queues", (row) => row.queues), messages, once, broken, lawful, time("First", "first", minute), time("Last", "last", minute),
 ];
 const senderDetails = (row) => facts([["Verdicts", listed(row.verdicts, ["delivered_once", ...BREAKING, ...LAWFUL])]]);
 

@@ -73,4 +73,4 @@ async function copy(text, button) {
 }
 
 const copyButton = (text, what) =>
-  el("button", { type: "button", class: "copy icon", title: `Copy ${what}`, "aria-label": `Copy ${what}`, onclick: (e) => copy(visible(text), e.currentTarget) }, shape("copy"));
+  el("button", { type: "button", class: "copy icon", title: `Copy ${what}`, "aria-label": `Copy ${what}`, onclick: (e) => copy(visible(text), e.currentTarget) }, shape("clip"));
