@@ -15,7 +15,7 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from msmq_jobs.reconcile import remedies, words
-from msmq_jobs.reconcile.findings import Findings, checked, report_json
+from msmq_jobs.reconcile.report_data import Findings, checked, report_json
 from msmq_jobs.reconcile.junit import junit
 
 _OWN: Final = files("msmq_jobs.reconcile") / "page"

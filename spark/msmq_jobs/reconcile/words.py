@@ -6,7 +6,7 @@ They take the findings as plain data, so the command can use them before anythin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NamedTuple
 
 Findings = Mapping[str, Any]  # the body of report.json
@@ -100,9 +100,11 @@ def allowed(findings: Findings, verdict: str) -> bool:
     if verdict not in BREAKING or count == 0:
         return True
     limit: str = findings.get("thresholds", {}).get(verdict, "0")
-    if limit.endswith("%"):
-        return Decimal(count) * 100 <= Decimal(limit[:-1]) * messages
-    return Decimal(count) <= Decimal(limit)
+    try:
+        most = Decimal(limit.removesuffix("%"))
+    except InvalidOperation:
+        return False
+    return count * 100 <= most * messages if limit.endswith("%") else count <= most
 
 
 def sentence(findings: Findings) -> str:

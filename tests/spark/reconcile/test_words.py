@@ -97,7 +97,14 @@ def test_totals_in_words() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "missing", "passes"),
-    [("5", 5, True), ("5", 6, False), ("0.1%", 10, True), ("0.1%", 11, False), ("0", 1, False)],
+    [
+        ("5", 5, True),
+        ("5", 6, False),
+        ("0.1%", 10, True),
+        ("0.1%", 11, False),
+        ("0", 1, False),
+        ("few", 1, False),
+    ],
 )
 def test_thresholds(limit: str, missing: int, passes: bool) -> None:
     told = found(10_000, missing=missing, expired=400, thresholds={"missing": limit})

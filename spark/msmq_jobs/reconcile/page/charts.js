@@ -70,8 +70,19 @@ function asTable(columns) { // for ears, and for whoever wants the numbers; made
   } }, el("summary", {}, "As a table"), place);
 }
 
+function withSilence(points, bucket) { // a bucket that is left out had no message
+  const quiet = (seconds) => ({ at: new Date(seconds * 1000).toISOString(), sent: 0, accepted: 0, landed: 0 });
+  return points.flatMap((point, i) => {
+    const now = Date.parse(point.at) / 1000;
+    const before = i ? Date.parse(points[i - 1].at) / 1000 : now;
+    if (now - before <= bucket * 1.5) return [point];
+    return now - before <= bucket * 2.5 ? [quiet(now - bucket), point] : [quiet(before + bucket), quiet(now - bucket), point];
+  });
+}
+
 function timelineChart(figure) {
-  const { bucket_s: bucket, points } = data.timeline;
+  const bucket = data.timeline.bucket_s;
+  const points = withSilence(data.timeline.points, bucket);
   const at = points.map((p) => Date.parse(p.at) / 1000);
   const each = ["sent", "landed", "accepted"].map((key) => points.map((p) => p[key]));
   const running = (values) => { let all = 0; return values.map((v) => (all += v)); };
@@ -114,7 +125,7 @@ function latencyChart(figure) {
     axis({ size: 52, values: (u, all) => all.map((v) => short.format(v)), ...(splits ? { splits } : {}) })];
   new Chart(figure, {
     empty: "",
-    aria: "Messages by the time from accepted to landed",
+    aria: "Messages by how long they took to land",
     ways: { Linear: () => ({ values, ...scale({}), axes: axes() }), Logarithmic: () => ({ values, ...scale(logarithm), axes: axes(tens) }) },
     columns: [{ name: "At most", values: values[0], show: label }, { name: "Messages", values: counts, show }],
     options: () => ({
