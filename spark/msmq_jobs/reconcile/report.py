@@ -15,8 +15,8 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from msmq_jobs.reconcile import remedies, words
-from msmq_jobs.reconcile.report_data import Findings, checked, report_json
 from msmq_jobs.reconcile.junit import junit
+from msmq_jobs.reconcile.report_data import Findings, checked, report_json
 
 _OWN: Final = files("msmq_jobs.reconcile") / "page"
 _VENDOR: Final = files("bridge.adapters") / "page" / "vendor"

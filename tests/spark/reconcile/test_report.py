@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 import msgspec
 import pytest
 
-from msmq_jobs.reconcile.report_data import checked
 from msmq_jobs.reconcile.report import content_policy, embedded, html, render, shares, visible
+from msmq_jobs.reconcile.report_data import checked
 from msmq_jobs.reconcile.words import VERDICTS, sentence
 from tests.spark.reconcile.sample import HOSTILE, Findings, clean, hostile, week
 

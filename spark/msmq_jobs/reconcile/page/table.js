@@ -98,7 +98,7 @@ class Table {
   }
 
   told(first, shown, found) {
-    const range = shown ? `${integer.format(first + 1)}–${integer.format(first + shown)} of ${integer.format(found)}` : "0";
+    const range = shown ? `${integer.format(first + 1)} to ${integer.format(first + shown)} of ${integer.format(found)}` : "0";
     return found === this.rows.length ? range : `${range}, from ${integer.format(this.rows.length)}`;
   }
 
