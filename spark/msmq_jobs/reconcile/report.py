@@ -21,6 +21,7 @@ from msmq_jobs.reconcile.report_data import Findings, checked, report_json
 _OWN: Final = files("msmq_jobs.reconcile") / "page"
 _VENDOR: Final = files("bridge.adapters") / "page" / "vendor"
 _SCRIPTS: Final = ("format.js", "table.js", "columns.js", "charts.js", "main.js")
+_TIME: Final = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(:\d\d)?(?:\.\d+)?(?:Z|\+00:00)", re.ASCII)
 # What would hide itself, turn its neighbours round or steer a terminal; format.js has the same.
 _UNSEEN: Final = "\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff"
 _HIDDEN: Final = re.compile(f"[{_UNSEEN}]")
@@ -143,8 +144,12 @@ def _environment() -> Environment:
 
 def _moment(time: str) -> str:
     """`2026-11-17T08:30:00.000Z` as people write it; what is no time stays as it is."""
-    found = re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d(:\d\d)?)(\.\d+)?(Z|\+00:00)", time)
-    return f"{found[1]} {found[2]} UTC" if found else time
+    found = _TIME.fullmatch(time)
+    if not found:
+        return time
+    day, minute, second = found.groups()
+    clock = minute if second in (None, ":00") else minute + second
+    return Markup("<time>{} {} UTC</time>").format(day, clock)  # does not break over lines
 
 
 def _plain(detail: Any) -> str:

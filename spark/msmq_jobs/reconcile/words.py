@@ -49,7 +49,7 @@ _EXPLAINED: Final = {
         " original in the source.",
     ),
     "unexpected": Explained(
-        "In a topic with an id that no sender and no audit knows.",
+        "In a topic, though no ledger knows it, or the audit says it was refused.",
         "Either a ledger was left out (add its --source, or an earlier --from), or somebody else"
         " writes to the topic: take that right away.",
     ),
@@ -116,14 +116,14 @@ def sentence(findings: Findings) -> str:
     where = f"{among} in {queues:,} {_plural(queues, 'queue')}"
     what = counted(counts, BREAKING)
     if findings["parity"] and broken:
-        return f"Parity within the thresholds: {broken:,} of {where} {_breaks(broken)} it, {what}."
+        return f"Parity within the thresholds: {broken:,} of {where} {_breaks(broken)} it ({what})."
     if findings["parity"] and messages:
         subject = "the only one" if messages == 1 else f"all {where}"
         return f"Parity: {subject} {'is' if messages == 1 else 'are'} accounted for."
     if findings["parity"]:
         return "Nothing to compare: these inputs have no message."
     if broken:
-        return f"No parity: {broken:,} of {where} {_breaks(broken)} it, {what}."
+        return f"No parity: {broken:,} of {where} {_breaks(broken)} it ({what})."
     return f"No parity could be shown for {where}."
 
 
@@ -133,10 +133,7 @@ def totals(findings: Findings) -> list[str]:
     once, lawful = counts[PARITY], total(counts, LAWFUL)
     told = [f"{once:,} {_was(once)} delivered once."]
     if lawful:
-        told.append(
-            f"{lawful:,} {_is(lawful)} not in a topic for a lawful reason:"
-            f" {counted(counts, LAWFUL)}."
-        )
+        told.append(f"{lawful:,} {_was(lawful)} not, which is lawful: {counted(counts, LAWFUL)}.")
     if foreign := findings.get("foreign", 0):
         told.append(
             f"{foreign:,} {_plural(foreign, 'record')} without an MSMQ id"
@@ -186,10 +183,6 @@ def _plural(count: int, word: str) -> str:
 
 def _was(count: int) -> str:
     return "was" if count == 1 else "were"
-
-
-def _is(count: int) -> str:
-    return "is" if count == 1 else "are"
 
 
 def _breaks(count: int) -> str:

@@ -13,10 +13,15 @@ from msmq_jobs.reconcile.report import render
 from tests.spark.reconcile.sample import week
 from tests.support.browser import PHONE, WIDE, chromium, quiet_page
 
+TALL = WIDE | {"height": 1340}  # down to the charts
 LOOKS: dict[str, dict[str, Any]] = {
-    "report-light": {"viewport": WIDE, "color_scheme": "light"},
-    "report-dark": {"viewport": WIDE, "color_scheme": "dark"},
-    "report-phone": {"viewport": PHONE, "color_scheme": "light", "device_scale_factor": 2},
+    "report-light": {"viewport": TALL, "color_scheme": "light"},
+    "report-dark": {"viewport": TALL, "color_scheme": "dark"},
+    "report-phone": {
+        "viewport": PHONE | {"height": 2 * PHONE["height"]},
+        "color_scheme": "light",
+        "device_scale_factor": 2,
+    },
 }
 
 

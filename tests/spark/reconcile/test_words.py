@@ -63,16 +63,16 @@ def test_each_verdict_has_a_meaning_and_something_to_do(verdict: str) -> None:
         (found(), "Nothing to compare: these inputs have no message."),
         (
             found(delivered_once=9_999, missing=1, queues=1),
-            "No parity: 1 of 10,000 messages in 1 queue breaks it, 1 missing.",
+            "No parity: 1 of 10,000 messages in 1 queue breaks it (1 missing).",
         ),
         (
             found(delivered_once=994, missing=3, duplicated=2, altered=1),
-            "No parity: 6 of 1,000 messages in 2 queues break it,"
-            " 3 missing, 2 duplicated and 1 altered.",
+            "No parity: 6 of 1,000 messages in 2 queues break it"
+            " (3 missing, 2 duplicated and 1 altered).",
         ),
         (
             found(delivered_once=997, missing=3, thresholds={"missing": "5"}, parity=True),
-            "Parity within the thresholds: 3 of 1,000 messages in 2 queues break it, 3 missing.",
+            "Parity within the thresholds: 3 of 1,000 messages in 2 queues break it (3 missing).",
         ),
         (
             found(delivered_once=5, parity=False),
@@ -88,7 +88,7 @@ def test_totals_in_words() -> None:
     told = found(delivered_once=7, expired=1, in_flight=2, foreign=1)
     assert totals(told) == [
         "7 were delivered once.",
-        "3 are not in a topic for a lawful reason: 1 expired and 2 in flight.",
+        "3 were not, which is lawful: 1 expired and 2 in flight.",
         "1 record without an MSMQ id was not counted.",
     ]
     assert totals(found(delivered_once=1)) == ["1 was delivered once."]
