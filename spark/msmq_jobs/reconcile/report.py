@@ -31,12 +31,20 @@ _UNSAFE: Final = re.compile(f"[<>&{_UNSEEN}]")
 
 def render(findings: dict[str, Any], out: Path) -> None:
     """Raises msgspec.ValidationError when the findings are not what the schema says."""
-    found = checked(findings)
-    plain = msgspec.to_builtins(found)
+    made = rendered(findings)
     out.mkdir(parents=True, exist_ok=True)
-    (out / "report.json").write_bytes(report_json(found))
-    (out / "report.html").write_text(html(found), encoding="utf-8", newline="\n")
-    (out / "junit.xml").write_bytes(junit(plain))
+    for name, content in made.items():
+        (out / name).write_bytes(content)
+
+
+def rendered(findings: dict[str, Any]) -> dict[str, bytes]:
+    """The files by name, for folders that only Spark can reach. Raises as `render` does."""
+    found = checked(findings)
+    return {
+        "report.json": report_json(found),
+        "report.html": html(found).encode(),
+        "junit.xml": junit(msgspec.to_builtins(found)),
+    }
 
 
 def html(findings: Findings) -> str:

@@ -216,7 +216,7 @@ class Inputs(_Part, frozen=True):
     sources: Annotated[list[Source], Meta(description="What senders hold or say.")]
     mapping: Mapping
     versions: Annotated[
-        dict[str, str | None], Meta(description="Of the programs and of the message schema.")
+        dict[str, str | int | None], Meta(description="Of the programs and of the message schema.")
     ]
 
 

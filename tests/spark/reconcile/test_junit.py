@@ -1,13 +1,18 @@
 """junit.xml: a suite per queue, a case per verdict, and the answer in front."""
 
+from copy import deepcopy
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from msmq_jobs.reconcile.junit import FIRST_IDS, junit
 from msmq_jobs.reconcile.words import BREAKING, VERDICTS, name, sentence
 from tests.spark.reconcile.sample import clean, hostile, week
+
+SMALL = week(queues=1, senders=1, faults={"missing": 1})
 
 
 def parsed(findings: dict[str, Any]) -> ET.Element:
@@ -77,6 +82,14 @@ def test_any_name_is_xml() -> None:
     names = [suite.attrib["name"] for suite in root]
     assert any("</script><img" in name for name in names)
     assert not any("\x00" in name or "\x1b" in name for name in names)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.text())
+def test_any_text_at_all(text: str) -> None:
+    found = deepcopy(SMALL)
+    found["queues"][0]["queue"] = found["offenders"]["missing"][0]["message_id"] = text
+    assert counts_are_true(parsed(found))
 
 
 @pytest.mark.parametrize("char", ["\x00", "\x0b", "\ud800", "\ufffe", "\uffff"])

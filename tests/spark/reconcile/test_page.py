@@ -122,6 +122,10 @@ def test_offenders_are_found_and_copied(browser: Browser, reports: dict[str, str
         table.get_by_role("button", name="Copy the message id").first.click()
         expect(page.locator("#said")).to_have_text("Copied")
         assert page.evaluate("navigator.clipboard.readText()") == first["message_id"]
+        table.get_by_role("button", name="Copy these ids").click()
+        expect(table.get_by_text("Copied")).to_be_visible()
+        ids = page.evaluate("navigator.clipboard.readText()").split("\n")
+        assert ids == [row["message_id"] for row in week()["offenders"]["duplicated"]]
         page.locator("#do-missing").get_by_role("button", name="Copy").first.press("Enter")
         expect(page.locator("#do-missing .copy").first).to_have_text("Copied")
         assert "backfill" in page.evaluate("navigator.clipboard.readText()")

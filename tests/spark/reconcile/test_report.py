@@ -10,6 +10,8 @@ from xml.etree import ElementTree as ET
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from msmq_jobs.reconcile.report import content_policy, embedded, html, render, shares, visible
 from msmq_jobs.reconcile.report_data import checked
@@ -116,6 +118,13 @@ def test_json_in_a_script_element() -> None:  # HTML 4.12.1.3: no <!--, <script 
     assert json.loads(told) == {"a": "</script><!--<script>&\u2028\u2029", "b": HOSTILE}
 
 
+@given(st.text())
+def test_any_text_can_be_embedded(text: str) -> None:
+    told = embedded([text])
+    assert not re.search("[<>&\u2028\u2029\x00-\x1f]", told)
+    assert json.loads(told) == [text]
+
+
 def test_what_hides_is_shown_by_its_number() -> None:
     seen = "a\\u202eb\\u001b[0m\\u2066\\ufeff\\u000ac"
     assert visible({"x": ["a\u202eb\x1b[0m\u2066\ufeff\nc", 5]}) == {"x": [seen, 5]}
@@ -135,7 +144,7 @@ def test_everything_that_is_pointed_at_is_there() -> None:
     ids = [attributes["id"] for _, attributes in read.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
     hrefs = [a["href"] or "" for tag, a in read.elements if tag in ("a", "use") and "href" in a]
-    files = {"plan.json", "skip.jsonl", "report.json", "junit.xml"}
+    files = {"skip.jsonl", "report.json", "junit.xml"}
     assert {href for href in hrefs if not href.startswith("#")} == files
     assert {href[1:] for href in hrefs if href.startswith("#")} <= set(ids)
     labels = {a["aria-labelledby"] for _, a in read.elements if "aria-labelledby" in a}

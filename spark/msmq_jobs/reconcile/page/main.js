@@ -7,9 +7,14 @@ function verdictPicker(verdicts) {
   return el("fieldset", { class: "segments" }, el("legend", { class: "visually-hidden" }, "Verdict"), choice("", "All"), ...verdicts.map((v) => choice(v, nameOf(v))));
 }
 
+function idsButton() { // of all pages, as the filter has them
+  const ids = () => [...new Set(offenders.chosen().map((row) => visible(row.message_id)))].join("\n");
+  return el("button", { type: "button", class: "copy", onclick: (e) => copy(ids(), e.currentTarget) }, "Copy these ids");
+}
+
 const found = [...BREAKING, ...LAWFUL].filter((verdict) => data.offenders[verdict]?.length);
 const offenders = new Table(document.getElementById("offenders-table"), {
-  label: "messages", columns: OFFENDER_COLUMNS, details: offenderDetails, extra: verdictPicker(found),
+  label: "messages", columns: OFFENDER_COLUMNS, details: offenderDetails, extra: [verdictPicker(found), idsButton()],
   rows: found.flatMap((verdict) => data.offenders[verdict].map((row) => ({ ...row, verdict }))),
   empty: "Every message was delivered once. There is nobody to name.",
 });

@@ -35,7 +35,8 @@ class Table {
     if (this.only) parts.push(el("label", { class: "tick" }, el("input", { type: "checkbox",
       onchange: (e) => this.change(() => { this.onlyBroken = e.target.checked; }) }), " Only what breaks parity"));
     parts.push(this.sorter());
-    return el("div", { class: "controls" }, ...(extra ? [extra] : []), ...parts);
+    const [before, after] = extra ?? [];
+    return el("div", { class: "controls" }, before, ...parts, after);
   }
 
   sorter() { // cards have no heads to click on
