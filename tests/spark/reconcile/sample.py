@@ -157,7 +157,7 @@ def _offender(random: Random, verdict: str, row: Findings, guids: list[str]) -> 
     source = random.choice(guids)
     sent = MONDAY + random.random() * WEEK
     kept = {"missing": 0, "duplicated": 2}.get(verdict, 0 if verdict in LAWFUL else 1)
-    first = random.randrange(1_000_000)
+    first, partition = random.randrange(1_000_000), random.randrange(12)
     reasons = (CLASSES[verdict][1],) if verdict in CLASSES else REASONS[verdict]
     return {
         "message_id": f"{source}\\{random.randrange(1, 900_000)}",
@@ -169,7 +169,7 @@ def _offender(random: Random, verdict: str, row: Findings, guids: list[str]) -> 
         "accepted_time": iso(sent + timedelta(milliseconds=30)),
         "landed_time": iso(sent + timedelta(milliseconds=75)) if kept else None,
         "copies": [
-            {"topic": topic, "partition": random.randrange(12), "offset": first + 913 * i}
+            {"topic": topic, "partition": partition, "offset": first + 913 * i}
             for topic in row["topics"]
             for i in range(kept)
         ],

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from typer.main import get_command
 
+from bridge.cli.app import COMMANDS, build
 from msmq_jobs.reconcile.remedies import (
     expired_command,
     late_code,
@@ -55,6 +57,16 @@ def test_names_are_quoted_for_the_shell() -> None:
     found["offenders"]["altered"][0]["message_id"] = evil
     assert words_of(expired_command(found))[4:6] == ["--source", evil]
     assert words_of(trace_command(found, "altered"))[-1] == evil
+
+
+def test_the_options_are_those_of_the_commands() -> None:
+    told = [*repair_commands(week()), expired_command(week()), trace_command(week(), "altered")]
+    for words in map(words_of, told):
+        if words[1] in COMMANDS:
+            command = get_command(build([words[1]])).commands[words[1]]  # type: ignore[attr-defined]
+            known = {option for param in command.params for option in param.opts}
+            assert {word for word in words if word.startswith("--")} <= known, words
+    assert {"backfill", "trace"} <= set(COMMANDS)
 
 
 def test_the_consumers_code_skips_the_surplus(tmp_path: Path) -> None:
