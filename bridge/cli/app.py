@@ -16,7 +16,19 @@ from bridge.model.errors import BridgeError
 PROGRAM: Final = "msmq-bridge"
 # Modules of this package.
 COMMANDS: Final = (
-    *("serve", "demo", "status", "doctor", "map", "queue", "trace", "send", "receive", "kafka"),
+    *(
+        "init",
+        "serve",
+        "demo",
+        "status",
+        "doctor",
+        "map",
+        "queue",
+        "trace",
+        "send",
+        "receive",
+        "kafka",
+    ),
     "backfill",
 )
 COMPLETE: Final = "_MSMQ_BRIDGE_COMPLETE"  # set by the completion script of a shell
