@@ -78,9 +78,14 @@ chart: setup
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
+COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --no-emit-index-url
+IMAGE := examples/container
 lock:
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header \
-		--no-emit-index-url pyproject.toml --group dev -o requirements.lock
+	$(COMPILE) pyproject.toml --group dev -o requirements.lock
+	$(COMPILE) pyproject.toml --extra s3 --extra otel --constraints requirements.lock \
+		--no-emit-package pyspark --no-emit-package py4j -o $(IMAGE)/bridge.lock
+	echo pyspark | $(COMPILE) - --constraints requirements.lock -o $(IMAGE)/spark.lock
+	printf 'hatchling\nuv\n' | $(COMPILE) - --constraints requirements.lock -o $(IMAGE)/build.lock
 
 clean:
 	rm -rf $(VENV) data .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -31,6 +31,7 @@ COMMANDS: Final = (
     ),
     "backfill",
 )
+SPARK: Final = ("pyspark", "py4j")
 COMPLETE: Final = "_MSMQ_BRIDGE_COMPLETE"  # set by the completion script of a shell
 FAILED: Final = 1
 USAGE: Final = 2
@@ -58,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _usage(error)
     except BridgeError as error:
         return _fail(str(error))
+    except ModuleNotFoundError as error:
+        return _lacks(error)
     except typer.Abort:
         return _fail("stopped before it was done")
     except KeyboardInterrupt:
@@ -114,6 +117,14 @@ def _usage(error: typer.TyperException) -> int:
     if message:  # empty: a group without a command has just shown its help
         _fail(f"{message.rstrip('.')}; see '{path} --help'")
     return error.exit_code
+
+
+def _lacks(error: ModuleNotFoundError) -> int:
+    """An installation without the parts that only some commands need: Spark in the small image."""
+    package = (error.name or "").partition(".")[0]
+    if package not in SPARK:
+        raise error
+    return _fail(f"Spark is not here ({package}); use an installation or an image that has it")
 
 
 def _fail(message: str) -> int:

@@ -231,8 +231,10 @@ def test_the_network_policy() -> None:
         [{"ipBlock": {"cidr": "10.0.0.0/8"}}],
     )
     assert extra["ports"][0]["port"] == 443
-    batch = one("NetworkPolicy", rendered("everything"), "-batch")["spec"]
-    assert (batch["policyTypes"], "ingress" in batch) == (["Ingress"], False)  # nobody gets in
+    closed = one("NetworkPolicy", rendered("everything"), "-closed")["spec"]
+    assert (closed["policyTypes"], "ingress" in closed) == (["Ingress"], False)  # nobody gets in
+    [chosen] = closed["podSelector"]["matchExpressions"]
+    assert chosen["values"] == ["batch", "test"]
     tested = one("Pod", rendered("everything"))["metadata"]["labels"]
     assert senders["from"][1]["podSelector"]["matchLabels"].items() <= tested.items()
 
