@@ -101,9 +101,9 @@ def _section(kind: type[msgspec.Struct], default: msgspec.Struct, name: str) -> 
 
 
 def _choices(field: FieldInfo) -> str:
-    if get_origin(field.type) is not Literal:
-        return ""
-    return f" One of {', '.join(get_args(field.type))}."
+    kinds = (field.type, *get_args(field.type))  # null may be one of them
+    found = next((kind for kind in kinds if get_origin(kind) is Literal), None)
+    return f" One of {', '.join(get_args(found))}." if found else ""
 
 
 def _comment(indent: str) -> dict[str, Any]:

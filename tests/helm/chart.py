@@ -24,7 +24,7 @@ CHART: Final = ROOT / "helm" / "msmq-bridge"
 MONITORING: Final = ROOT / "examples" / "monitoring"
 COPIED: Final = ("alerts.yaml", "dashboard.json")
 DRAFT: Final = "http://json-schema.org/draft-07/schema#"  # what Helm 3 reads
-SET_BY_THE_CHART: Final = ("listen", "data", "mappings")
+SET_BY_THE_CHART: Final = ("listen", "data", "mappings", "standby")
 _HIDDEN: Final = r"(password|secret|key\.pem|jaas\.config)$"
 
 _KEY = re.compile(r"( *)([A-Za-z_][\w-]*):( .*)?")
@@ -124,7 +124,7 @@ def config_schema() -> dict[str, Any]:
     """bridge.yaml as `bridge.config` has it, less what the chart sets itself."""
     made = _for_go(struct_schema(Config))
     for name in SET_BY_THE_CHART:
-        del made["properties"][name]
+        made["properties"].pop(name, None)
     # A ConfigMap is no place for a password.
     made["properties"]["kafka"]["patternProperties"] = {
         _HIDDEN: {"type": "object", "description": "{file: path} or {env: NAME}."}

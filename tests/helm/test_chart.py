@@ -17,6 +17,7 @@ from tests.helm.chart import (
     COPIED,
     MONITORING,
     ROOT,
+    SET_BY_THE_CHART,
     load_yaml,
     made_files,
     read_values,
@@ -101,7 +102,7 @@ def test_the_defaults_keep_the_schema() -> None:
 def test_config_is_what_the_program_reads_less_what_the_chart_sets() -> None:
     whole = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
     known = set(whole["properties"]["config"]["properties"])
-    assert known == set(Config.__struct_fields__) - {"listen", "data", "mappings"}
+    assert known == set(Config.__struct_fields__) - set(SET_BY_THE_CHART)
 
 
 # -- the maker itself ---------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from bridge.adapters.doctor.rights import acl_commands
 from bridge.adapters.doctor.visit import Visit
 from bridge.adapters.kafka.topics import OwnTopics, own_configs
 from bridge.config import Secret
+from tests.docs.test_help import parsed
 from tests.helm.chart import CHART, load_yaml
 from tests.helm.crds import SCHEMAS
 from tests.helm.rendering import (
@@ -147,6 +148,14 @@ def test_one_pod_rolls_two_do_not() -> None:
     headless = one("Service", rendered("everything"), "-pods")
     assert double["serviceName"] == headless["metadata"]["name"]
     assert headless["spec"]["clusterIP"] == "None"
+
+
+@pytest.mark.parametrize("values", FILES)
+def test_of_two_one_waits(values: str) -> None:
+    spec = one("StatefulSet", rendered(values))["spec"]
+    args = spec["template"]["spec"]["containers"][0]["args"]
+    assert ("--standby" in args) is (spec["replicas"] == 2)
+    assert parsed([word for word in args if word != "--standby"]) == ("serve",)
 
 
 @pytest.mark.parametrize("values", FILES)
@@ -281,6 +290,11 @@ def test_its_topics_are_those_that_the_program_would_make() -> None:
         assert found[name]["config"] == config
         assert found[name]["partitions"] == 3  # design D2: the state topic's are the shards
         assert found.pop(name)["replicas"] == 3
+    assert found.pop("_bridge01.lease") == {
+        "topicName": "_bridge01.lease",
+        "partitions": 1,  # or two would lead
+        "replicas": 3,
+    }
     assert {name: spec["partitions"] for name, spec in found.items()} == {
         "orders": 6,
         "orders.journal": 6,
