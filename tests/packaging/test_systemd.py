@@ -37,7 +37,8 @@ def test_systemd_takes_it(tmp_path: Path) -> None:
 @needs_systemd
 def test_it_is_little_exposed() -> None:
     assert ANALYZE is not None
-    command = [ANALYZE, "security", "--offline=true", f"--threshold={MOST_EXPOSURE}", UNIT]
+    options = ["--offline=true", f"--threshold={MOST_EXPOSURE}", str(UNIT)]
+    command = [ANALYZE, "security", *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stdout[-200:]
 

@@ -22,7 +22,7 @@ PACKAGES = {ROOT / "bridge": "bridge", ROOT / "spark" / "msmq_jobs": "msmq_jobs"
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("dist")
-    command = [UV, "build", "--quiet", "--wheel", "--out-dir", folder, ROOT]
+    command: list[str | Path] = [UV, "build", "--quiet", "--wheel", "--out-dir", folder, ROOT]
     subprocess.run(command, check=True, timeout=SOON_S)
     [found] = folder.glob("*.whl")
     return found
@@ -87,7 +87,7 @@ def test_what_it_says_of_itself(wheel: Path) -> None:
 
 @pytest.mark.timeout(2 * LONG_S)
 def test_it_has_all_that_it_asks_for(installed: Path) -> None:
-    command = [UV, "pip", "check", "--python", installed / "bin/python"]
+    command: list[str | Path] = [UV, "pip", "check", "--python", installed / "bin/python"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     command[2:3] = ["list", "--format", "freeze"]
