@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 
-.PHONY: setup run test lint unit bench mass profile soak soak-backfill spark-wheel chart fuzz clean lock
+.PHONY: setup run test lint unit bench mass profile soak soak-backfill spark-wheel fuzz clean lock
 .DEFAULT_GOAL := help
 
 help:
@@ -18,9 +18,8 @@ help:
 	@echo "make soak   kills, freezes, cuts by a seeded schedule, then a verdict (MINUTES=5 SEED=… ONLY=srmp|retained)"
 	@echo "make soak-backfill  100,000 messages backfilled, killed at random meanwhile (MESSAGES= SEED=)"
 	@echo "make spark-wheel  dist/*.whl for spark-submit --py-files"
-	@echo "make chart  what is made from values.yaml of the Helm chart: its schema and README; copies of examples/monitoring"
 	@echo "make fuzz   every parser, guided by coverage (MINUTES=5)"
-	@echo "make setup / lock / clean"
+	@echo "make setup / lock / clean / chart (what is made from values.yaml of the Helm chart)"
 
 setup: $(STAMP)
 
@@ -72,11 +71,12 @@ soak-backfill: setup
 spark-wheel: setup
 	$(BIN)/uv build --wheel --out-dir dist .
 
-chart: setup
-	$(BIN)/python -m tests.helm.chart
-
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+
+.PHONY: chart
+chart: setup
+	$(BIN)/python -m tests.helm.chart
 
 COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --no-emit-index-url
 IMAGE := examples/container

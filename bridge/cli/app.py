@@ -16,26 +16,15 @@ from bridge.model.errors import BridgeError
 PROGRAM: Final = "msmq-bridge"
 # Modules of this package.
 COMMANDS: Final = (
-    *(
-        "init",
-        "serve",
-        "demo",
-        "status",
-        "doctor",
-        "map",
-        "queue",
-        "trace",
-        "send",
-        "receive",
-        "kafka",
-    ),
+    "init",
+    *("serve", "demo", "status", "doctor", "map", "queue", "trace", "send", "receive", "kafka"),
     "backfill",
 )
-SPARK: Final = ("pyspark", "py4j")
 COMPLETE: Final = "_MSMQ_BRIDGE_COMPLETE"  # set by the completion script of a shell
 FAILED: Final = 1
 USAGE: Final = 2
 INTERRUPTED: Final = 130
+SPARK: Final = ("pyspark", "py4j")
 
 
 def build(arguments: Sequence[str] = ()) -> typer.Typer:
