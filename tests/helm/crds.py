@@ -106,7 +106,22 @@ _MONITOR: Final = _whole(
         endpoints={
             "type": "array",
             "minItems": 1,
-            "items": _object(port=_TEXT, path=_TEXT, interval=_DURATION, scrapeTimeout=_DURATION),
+            "items": _object(
+                port=_TEXT,
+                path=_TEXT,
+                interval=_DURATION,
+                scrapeTimeout=_DURATION,
+                relabelings={
+                    "type": "array",
+                    "items": _object(
+                        action=_TEXT,
+                        regex=_TEXT,
+                        replacement=_TEXT,
+                        sourceLabels={"type": "array", "items": _TEXT},
+                        targetLabel=_TEXT,
+                    ),
+                },
+            ),
         },
     ),
 )

@@ -1,6 +1,7 @@
 """Every object that the chart makes, over every values file: valid, and what it has to be."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -257,6 +258,10 @@ def test_monitoring() -> None:
     matching = [o for o in of_kind("Service", objects) if wanted <= o["metadata"]["labels"].items()]
     assert matching == [service]  # or every pod would be read twice
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    [renamed] = monitor["spec"]["endpoints"][0]["relabelings"]
+    rules_text = (CHART / "files" / "alerts.yaml").read_text(encoding="utf-8")
+    jobs = set(re.findall(r'job="([^"]+)"', rules_text))
+    assert jobs <= {renamed["replacement"]}
     rules = one("PrometheusRule", objects)["spec"]["groups"]
     assert "{{ $labels." in json.dumps(rules)  # Helm has left Prometheus' own templates alone
     board = one("ConfigMap", objects, "-dashboard")
