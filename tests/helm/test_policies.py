@@ -42,6 +42,12 @@ def test_the_restricted_standard(objects: tuple[Object, ...]) -> None:
         assert context["capabilities"] == {"drop": ["ALL"]}
 
 
+@pytest.mark.parametrize("values", FILES)
+def test_ports_of_the_node_only_when_asked_for(values: str) -> None:
+    ports = [port for c in containers(rendered(values)) for port in c.get("ports", ())]
+    assert any("hostPort" in port for port in ports) is (values == "hostports")
+
+
 def test_the_root_is_read_only_and_what_is_written_is_a_volume(
     objects: tuple[Object, ...],
 ) -> None:
