@@ -20,7 +20,7 @@ help:
 	@echo "make spark-wheel  dist/*.whl for spark-submit --py-files"
 	@echo "make screenshots  of the parity report, for examples/migration-week (REPORT=report.json: of a real one)"
 	@echo "make fuzz   every parser, guided by coverage (MINUTES=5)"
-	@echo "make setup / lock / clean"
+	@echo "make setup / lock / clean / chart (what is made from values.yaml of the Helm chart)"
 
 setup: $(STAMP)
 
@@ -78,9 +78,18 @@ screenshots: setup
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
+.PHONY: chart
+chart: setup
+	$(BIN)/python -m tests.helm.chart
+
+COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --no-emit-index-url
+IMAGE := examples/container
 lock:
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header \
-		--no-emit-index-url pyproject.toml --group dev -o requirements.lock
+	$(COMPILE) pyproject.toml --group dev -o requirements.lock
+	$(COMPILE) pyproject.toml --extra s3 --extra otel --constraints requirements.lock \
+		--no-emit-package pyspark --no-emit-package py4j -o $(IMAGE)/bridge.lock
+	echo pyspark | $(COMPILE) - --constraints requirements.lock -o $(IMAGE)/spark.lock
+	printf 'hatchling\nuv\n' | $(COMPILE) - --constraints requirements.lock -o $(IMAGE)/build.lock
 
 clean:
 	rm -rf $(VENV) data .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
