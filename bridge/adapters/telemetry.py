@@ -63,6 +63,7 @@ class Telemetry:
         self.waiting_forward_bytes = gauge("waiting_forward_bytes", "And their size.")
         self.rpc_connections = gauge("rpc_connections", "Connections of remote readers.")
         self.kafka_up = gauge("kafka_up", "1 while Kafka takes transactions.")
+        self.leading = gauge("leading", "0 while it is the standby.")
 
         self.commit_seconds = histogram("commit_seconds", "Begin to end of a commit.", _SECONDS)
         self.batch_messages = histogram("batch_messages", "Messages per transaction.", _MESSAGES)

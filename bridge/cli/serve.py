@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from bridge.adapters.config_files import load_config
 from bridge.adapters.net.files import raise_file_limit
@@ -38,6 +39,12 @@ def serve(
     live: Annotated[
         bool, typer.Option("--live", help="Show a live picture of what arrives.")
     ] = False,
+    standby: Annotated[
+        bool,
+        typer.Option(
+            "--standby", help="Wait while another appliance leads, take over when it is gone."
+        ),
+    ] = False,
     log_level: Annotated[
         LogLevel | None,
         typer.Option("--log-level", help="What goes to stderr.", case_sensitive=False),
@@ -51,7 +58,10 @@ def serve(
     """
     setup_logging(log_level or (LogLevel.WARNING if live else LogLevel.INFO))
     raise_file_limit()
-    asyncio.run(_serve(Appliance(load_config(config)), live=live))
+    settings = load_config(config)
+    if standby:
+        settings = replace(settings, standby=True)
+    asyncio.run(_serve(Appliance(settings), live=live))
 
 
 async def _serve(appliance: Appliance, *, live: bool) -> None:

@@ -913,3 +913,15 @@ def test_no_receipt_before_its_message_is_there_under_any_failures(
         world = play(scene, lambda: World(plan))
     assert world.intake.pending == 0
     assert world.pump.pending_bytes == 0
+
+
+def test_who_closes_is_jammed_for_good() -> None:
+    async def scene(world: World) -> None:
+        world.submit(plain(1))
+        world.intake.close()
+        assert world.jams == [True]
+        await world.drain()  # what was there is committed
+        assert world.intake.jammed
+        assert world.jams == [True]
+
+    play(scene)

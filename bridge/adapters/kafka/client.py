@@ -118,3 +118,20 @@ def consumer(settings: Settings, group: str) -> Consumer:
         },
         logger=_log,
     )
+
+
+def member(settings: Settings, group: str, session_s: float) -> Consumer:
+    """Of a consumer group whose members read nothing; it is soon known that one is gone."""
+    return Consumer(
+        {
+            **_common(settings),
+            "group.id": group,
+            "session.timeout.ms": int(session_s * 1000),
+            "heartbeat.interval.ms": min(500, int(session_s * 1000) // 3),
+            "partition.assignment.strategy": "cooperative-sticky",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "latest",
+        },
+        logger=_log,
+    )

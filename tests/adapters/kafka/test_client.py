@@ -9,6 +9,7 @@ from bridge.adapters.kafka.client import (
     admin_client,
     consumer,
     is_fenced,
+    member,
     producer,
     unavailable,
 )
@@ -52,6 +53,7 @@ def test_clients_are_made_without_a_broker() -> None:
     assert producer(NOWHERE, "id") is not None
     made = consumer(NOWHERE, "group")
     made.close()
+    member(NOWHERE, "group", 6.0).close()
 
 
 def test_a_wrong_property_is_refused_and_named() -> None:
