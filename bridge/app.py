@@ -125,9 +125,9 @@ class Appliance:
         if not self.config.standby:
             self._require_ports()  # before a running twin is fenced for nothing
         settings = await self._start_kafka(announce)
-        self._health = KafkaHealth(settings)
-        self._tasks.append(asyncio.create_task(self._health.run()))
         own = OwnTopics(self.config.topic_prefix)
+        self._health = KafkaHealth(settings, own.state)
+        self._tasks.append(asyncio.create_task(self._health.run()))
         if not self.config.standby:
             await self._take_over(settings, own, announce)
             return
