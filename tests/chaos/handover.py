@@ -114,7 +114,7 @@ class Pair(World):
         await self._follow("frozen", at)
         await asyncio.sleep(step.seconds)
         leader.send(signal.SIGCONT)
-        if not await asyncio.to_thread(leader.reap, FENCED_S):
+        if not await asyncio.to_thread(leader.reap, min(FENCED_S, self.patience_s)):
             self.history.surprises.append("it leads no more, and stays")
             await asyncio.to_thread(leader.kill)
         await self._start_standby()
