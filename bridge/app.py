@@ -511,7 +511,7 @@ class Appliance:
         reasons = [self._starting] if self._starting else self._intake.complaints()
         if self._health is not None and not self._health.up:
             reasons.append(f"Kafka {self._health.why}")
-        if self._lease is not None and self._lease.why:
+        if self._lease is not None and self._lease.why and not self._lease.is_held:
             reasons.append(f"lease: {self._lease.why}")
         return not reasons, reasons
 

@@ -9,6 +9,7 @@ from statistics import median
 
 from tests.chaos.checker import Fault, counts
 from tests.chaos.history import History, Mode
+from tests.chaos.senders import RECONNECT_S
 
 SHOWN = 5  # of a kind
 
@@ -80,6 +81,9 @@ def _handovers(history: History) -> Iterable[str]:
             f"hand-overs, {kind}: {len(mine)}; seconds until the next one listens "
             f"{_range(listening)}, until its first ack {_range(acked)}"
         )
+
+    if history.handovers:
+        yield "a sender comes again {} to {} s after its session broke".format(*RECONNECT_S)
 
 
 def _range(values: Sequence[float]) -> str:

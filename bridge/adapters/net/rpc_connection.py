@@ -72,6 +72,7 @@ class RpcConnection(asyncio.BufferedProtocol):
         self._wakeup = inf  # when it runs out
         self._stall: asyncio.TimerHandle | None = None
         self._held = 0
+        self._is_deaf = False
         self.association: Association
 
     # -- asyncio.BufferedProtocol -----------------------------------------------------------
@@ -111,7 +112,8 @@ class RpcConnection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         if self._stall is not None:
             self._stall.cancel()
-        self._transport.resume_reading()
+        if not self._is_deaf:
+            self._transport.resume_reading()
         self._account()
 
     def _watch_stall(self) -> None:
@@ -126,6 +128,11 @@ class RpcConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     # -- events and commands ----------------------------------------------------------------
+
+    def stop_reading(self) -> None:
+        """What was asked is answered, nothing more is heard."""
+        self._is_deaf = True
+        self._transport.pause_reading()
 
     def hang_up(self, reason: str) -> None:
         self._execute(self.association.close(reason))
