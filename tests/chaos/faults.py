@@ -176,11 +176,12 @@ class World:
             finally:
                 self.broker.resume()
             if not name.endswith(")") and not self.bridge.died_at(step.point):
-                self.history.surprises.append(
-                    f"ended before {step.point}: {self.bridge.lines[-3:]}"
-                )
+                self._ended_early(step.point)
         await self._end_bridge(name)
         await asyncio.gather(self._probe(), self._start_bridge(empty=step.flag))
+
+    def _ended_early(self, point: str) -> None:
+        self.history.surprises.append(f"ended before {point}: {self.bridge.lines[-3:]}")
 
     async def _end_bridge(self, name: str) -> None:
         await asyncio.to_thread(self.bridge.kill)

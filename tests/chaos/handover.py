@@ -43,6 +43,12 @@ class Pair(World):
         self._signalled = time.monotonic()
         await {**ACTIONS, **HANDOVERS}[step.action](self, step)
 
+    def _ended_early(self, point: str) -> None:
+        if _stepped_down(self.bridge):
+            self.history.events["leaders that stepped down"] += 1
+        else:
+            super()._ended_early(point)
+
     async def _end_bridge(self, name: str) -> None:
         self._signalled = time.monotonic()
         await super()._end_bridge(name)
