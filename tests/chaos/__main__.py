@@ -18,7 +18,7 @@ from pathlib import Path
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from tests.chaos.bugs import BUGS
 from tests.chaos.fleet import KINDS
-from tests.chaos.handover import HANDOVER, LEASE_S, handovers
+from tests.chaos.handover import HANDOVER, HANDOVER_KINDS, LEASE_S, handovers
 from tests.chaos.posters import HTTP_KINDS
 from tests.chaos.read_bugs import READ_BUGS
 from tests.chaos.run import RATE, SENDERS, Settings, print_plan, run, tell
@@ -27,7 +27,12 @@ from tests.chaos.senders import BINARY_KINDS, RETAINED_KINDS
 
 PLANNED = 60  # steps that --plan prints
 RETAINED_RATE = 50.0  # about what its readers take: each look is at all that is left
-_KINDS = {BINARY: BINARY_KINDS, HTTP: HTTP_KINDS, RETAINED: RETAINED_KINDS}
+_KINDS = {
+    BINARY: BINARY_KINDS,
+    HTTP: HTTP_KINDS,
+    RETAINED: RETAINED_KINDS,
+    HANDOVER: HANDOVER_KINDS,
+}
 
 
 def _steps(seed: int, only: str) -> Iterator[Step]:

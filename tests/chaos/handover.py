@@ -14,12 +14,15 @@ from typing import Final
 import psutil
 
 from tests.chaos.faults import ACTIONS, FENCED_S, World
+from tests.chaos.fleet import KINDS
 from tests.chaos.history import Handover
 from tests.chaos.launcher import POINTS
 from tests.chaos.process import Bridge
 from tests.chaos.schedule import Step
+from tests.chaos.senders import RETAINED_KINDS
 
 HANDOVER: Final = "handover"
+HANDOVER_KINDS: Final = (*RETAINED_KINDS, *KINDS)  # however few they are, readers have something
 LEASE_S: Final = 6.0  # the default, and what brokers take
 LEAD_S: Final = 60.0
 STOP_S: Final = 30.0
