@@ -15,7 +15,7 @@ help:
 	@echo "make bench  throughput, CPU, latency, memory beside a raw Kafka producer (ONLY=, data/bench.*)"
 	@echo "make mass   a million waiting messages: how long a start takes, with the view and without (COUNT=)"
 	@echo "make profile  where the time goes in the bridge under load"
-	@echo "make soak   kills, freezes, cuts by a seeded schedule, then a verdict (MINUTES=5 SEED=… ONLY=srmp|retained)"
+	@echo "make soak   kills, freezes, cuts by a seeded schedule, then a verdict (MINUTES=5 SEED=… ONLY=srmp|retained|handover)"
 	@echo "make soak-backfill  100,000 messages backfilled, killed at random meanwhile (MESSAGES= SEED=)"
 	@echo "make spark-wheel  dist/*.whl for spark-submit --py-files"
 	@echo "make screenshots  of the parity report, for examples/migration-week (REPORT=report.json: of a real one)"

@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -19,8 +19,9 @@ from bridge.adapters.gauges import measure
 from bridge.adapters.intake import Intake, ShardPump
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.health import KafkaHealth
+from bridge.adapters.kafka.lease import Lease
 from bridge.adapters.kafka.sink import KafkaShardSink
-from bridge.adapters.kafka.topics import OwnTopics, cluster_of, ensure_topics
+from bridge.adapters.kafka.topics import OwnTopics, cluster_of, ensure_lease, ensure_topics
 from bridge.adapters.kafka.tracer import Follower, Tracer
 from bridge.adapters.kafka.worker import Worker
 from bridge.adapters.logs import say_what_was_left_out
@@ -68,6 +69,10 @@ DRAIN_S: Final = 10.0
 CLOSE_S: Final = 3.0
 RETRY_S: Final = 2.0
 LOG_S: Final = 1.0
+LAST_WORDS_S: Final = 1.0  # for peers to read our last acks
+PORTS_S: Final = 10.0  # for the leader before us to be gone from this host
+PORTS_LOOK_S: Final = 0.1
+STANDBY: Final = "standby"
 KEEPER: Final = 0  # the shard whose state holds identity and id marks
 
 
@@ -96,6 +101,7 @@ class Appliance:
         self._tracer: Tracer | None = None
         self._follower: Follower | None = None
         self._health: KafkaHealth | None = None
+        self._lease: Lease | None = None
         self._admin = AdminServer(self, self.telemetry, config.admin.token_file)
         self._meter = Meter(self.telemetry, self._count_pending)
         self._started = time.time()
@@ -114,11 +120,52 @@ class Appliance:
         await self._start_admin(announce)
         self._tasks.append(asyncio.create_task(self._meter.run()))
         self._tasks.append(asyncio.create_task(_sum_up_the_log()))
-        self._require_ports()  # before a running twin is fenced for nothing
+        if not self.config.standby:
+            self._require_ports()  # before a running twin is fenced for nothing
         settings = await self._start_kafka(announce)
-        self._health = KafkaHealth(settings)
-        self._tasks.append(asyncio.create_task(self._health.run()))
         own = OwnTopics(self.config.topic_prefix)
+        self._health = KafkaHealth(settings, own.state)
+        self._tasks.append(asyncio.create_task(self._health.run()))
+        if not self.config.standby:
+            await self._take_over(settings, own, announce)
+            return
+        lost = await self._stand_by(settings, own, announce)
+        await _unless(lost, self._take_over(settings, own, announce))
+
+    async def _stand_by(
+        self, settings: dict[str, Any], own: OwnTopics, announce: Callable[[str], None]
+    ) -> asyncio.Task[None]:
+        """Until we lead. The task that comes back ends when we do so no more."""
+        self._starting = STANDBY
+        await self._ensure_topics(settings, own)  # what is wrong with them shows now
+        await self._ask_kafka(partial(ensure_lease, settings, own))
+        self._starting = STANDBY
+        self._lease = Lease(settings, own, self.config.lease_s)
+        announce("standby: waiting for the lease")
+        await self._lease.won()
+        self._starting = "taking over"
+        announce("leading: taking over")
+        lost = asyncio.create_task(self._lease.lost())
+        self._tasks.append(lost)
+        self._queues = MappedQueues(self.config)  # the files may have changed since
+        await self._await_ports()
+        return lost
+
+    async def _await_ports(self) -> None:
+        """On one host the leader before us may not be quite gone."""
+        deadline = time.monotonic() + PORTS_S
+        while True:
+            try:
+                self._require_ports()
+                return
+            except ConfigError:
+                if time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(PORTS_LOOK_S)
+
+    async def _take_over(
+        self, settings: dict[str, Any], own: OwnTopics, announce: Callable[[str], None]
+    ) -> None:
         facts = await self._ensure_topics(settings, own)
         self._queues.open(settings, own, self.id, facts)
         await self._open_shards(settings, own, facts[own.state].partitions)
@@ -153,6 +200,7 @@ class Appliance:
             if self._ping is not None:
                 self._ping.stop()
             if self._health and self._health.up and not any(task.done() for task in self._tasks):
+                self._intake.close()
                 await self._drain()
             self._courier.stop()
             self._server.hang_up()
@@ -168,6 +216,10 @@ class Appliance:
         closes = [asyncio.create_task(pump.close()) for pump in self._pumps]
         if closes:  # one that hangs in a call to a dead Kafka is left behind
             await asyncio.wait(closes, timeout=CLOSE_S)
+        if self._lease is not None:  # not before: all that is ours is settled now
+            await self._lease.leave(CLOSE_S)
+        if self._server is not None:
+            await self._server.gone(LAST_WORDS_S)
         self._queues.close()
         if self._follower is not None:
             await asyncio.to_thread(self._follower.stop)
@@ -437,7 +489,8 @@ class Appliance:
         self._srmp.postman.take([entry for entry in entries if entry.url], pump)
 
     def _on_jam(self, jammed: bool) -> None:
-        _log.warning("Kafka is %s", "jammed: reading stops" if jammed else "keeping up again")
+        if not self._intake.is_closing:
+            _log.warning("Kafka is %s", "jammed: reading stops" if jammed else "keeping up again")
         if self._server is not None:
             self._server.jam(jammed)
 
@@ -468,6 +521,7 @@ class Appliance:
             },
             ready=lambda: self.ready()[0],
             kafka_up=lambda: bool(self._health and self._health.up),
+            leading=lambda: self.role != STANDBY,
             jammed=lambda: bool(self._server) and self._intake.jammed,
             http_connections=lambda: self._srmp.connections if self._srmp else 0,
             streams=self._count_streams,
@@ -496,7 +550,16 @@ class Appliance:
         reasons = [self._starting] if self._starting else self._intake.complaints()
         if self._health is not None and not self._health.up:
             reasons.append(f"Kafka {self._health.why}")
+        if self._lease is not None and self._lease.why and not self._lease.is_held:
+            reasons.append(f"lease: {self._lease.why}")
         return not reasons, reasons
+
+    @property
+    def role(self) -> str:
+        """`alone`, or of several: `leader` or `standby`."""
+        if not self.config.standby:
+            return "alone"
+        return "leader" if self._lease is not None and self._lease.is_held else STANDBY
 
     def _depths(self) -> list[tuple[str, int, int]]:
         return self._retained.depths() if self._retained is not None else []
@@ -522,6 +585,7 @@ class Appliance:
         return {
             "ready": ready,
             "reasons": reasons,
+            "role": self.role,
             "queue_manager": {"id": str(self.id), "names": list(self.names)},
             "listeners": dict(self.listeners),
             "kafka": {"bootstrap.servers": self._bootstrap, "embedded": self._kafka is not None},
@@ -565,3 +629,17 @@ async def _sum_up_the_log() -> None:
 def _host_names() -> tuple[str, ...]:
     host, full = socket.gethostname(), socket.getfqdn()
     return (host,) if full in (host, "localhost") else (host, full)
+
+
+async def _unless(lost: asyncio.Task[None], work: Coroutine[Any, Any, None]) -> None:
+    """Do it, unless the lease is lost meanwhile."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait((task, lost), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+    if lost.done():
+        lost.result()
+    task.result()

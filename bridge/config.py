@@ -44,6 +44,7 @@ TopicPrefix = Annotated[
         description="1 to 240 letters, digits, dots, underscores or hyphens",
     ),
 ]
+LeaseSeconds = Annotated[float, Meta(ge=1, le=300, description="a number of seconds (1 to 300)")]
 Shards = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
 Level = Literal["none", "connect", "call", "packet", "integrity", "privacy"]
 
@@ -326,10 +327,20 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A mapping file or a folder of them; relative to the folder of the file."""
     shards: Shards = 2
     """Producers that run side by side; fixed when the state topic is created."""
+    standby: bool = False
+    """Wait while another appliance with this topic_prefix leads, take over when it is gone."""
+    lease_s: LeaseSeconds = 6.0
+    """A leader that is silent for so long is gone; brokers ask for 6 or more by default."""
 
     def __post_init__(self) -> None:
         for name, value in self.kafka.items():
             _check_property(name, value)
+        if self.standby and "bootstrap.servers" not in self.kafka:
+            raise ConfigError(
+                "a standby needs a Kafka that both appliances reach",
+                where="standby",
+                mend="set kafka.bootstrap.servers",
+            )
 
 
 # What exactly-once rests on (D1, D3): a property that we set ourselves, and its only value.

@@ -143,3 +143,10 @@ def test_rules_of_single_values() -> None:
     for file, env in ((None, None), (Path("x"), "Y"), (None, "")):
         with pytest.raises(ConfigError, match="either"):
             Secret(file=file, env=env)
+
+
+def test_a_standby_needs_a_kafka_of_both() -> None:
+    with pytest.raises(ConfigError, match=r"set kafka\.bootstrap\.servers"):
+        Config(standby=True)
+    assert Config(standby=True, kafka={"bootstrap.servers": "broker:9092"}).lease_s == 6.0
+    assert not Config().standby
