@@ -8,6 +8,7 @@ from typing import Any
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.queue_desk import QueueDesk
 from bridge.adapters.telemetry import Telemetry
+from bridge.config import AdminConfig
 from bridge.model.errors import SinkUnavailable
 
 
@@ -59,9 +60,11 @@ async def admin_server(
     appliance: FakeAppliance,
     telemetry: Telemetry | None = None,
     token_file: Path | None = None,
+    settings: AdminConfig | None = None,
 ) -> AsyncIterator[str]:
     """Runs the real server on a free port; gives its URL."""
-    server = AdminServer(appliance, telemetry or Telemetry(), token_file)
+    settings = settings or AdminConfig(token_file=token_file)
+    server = AdminServer(appliance, telemetry or Telemetry(), settings)
     address = await server.start("127.0.0.1", 0)
     try:
         yield f"http://{address}"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bridge.cli.words import class_name, counted, in_words, is_negative
+from bridge.model.words import class_name, counted, in_words, is_negative
 from bridge.model.classes import MessageClass
 
 
