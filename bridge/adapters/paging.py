@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
@@ -80,4 +81,8 @@ def _sorted(items: Sequence[Item], question: Question, columns: Columns) -> Sequ
     if key is None:
         mend = f"sort by {', '.join(columns.keys)}"
         raise ConfigError(f"there is no column {question.sort[:80]!r}", where="sort", mend=mend)
-    return sorted(items, key=key, reverse=question.descending)
+    keyed = [(key(item), item) for item in items]
+    there = [pair for pair in keyed if pair[0] is not None]
+    there.sort(key=itemgetter(0), reverse=question.descending)
+    nothing = [item for value, item in keyed if value is None]  # comes last, either way
+    return [item for _, item in there] + nothing

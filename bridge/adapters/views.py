@@ -150,35 +150,50 @@ _STREAMS: Final = Columns(
 # -- the rest: short lists of rows ------------------------------------------------------------
 
 
-def _by_name(*names: str) -> dict[str, Callable[[Any], Any]]:
-    def key(name: str) -> Callable[[Any], Any]:
-        def value(row: Row) -> tuple[bool, Any]:  # what is not there comes last
-            found = row[name]
-            return found is None, found.lower() if isinstance(found, str) else found or 0
+def _by_name(name: str) -> Callable[[Any], Any]:
+    def key(row: Row) -> Any:
+        value = row[name]
+        return value.lower() if isinstance(value, str) else value
 
-        return value
-
-    return {name: key(name) for name in names}
+    return key
 
 
 def _columns(*names: str) -> Columns:
     """Of rows that are made already."""
     return Columns(
         lambda row: " ".join(str(value) for value in row.values() if value is not None),
-        _by_name(*names),
+        {name: _by_name(name) for name in names},
         lambda row: row,
     )
 
 
 _ACKS: Final = _columns("peer", "waiting")
 _QUEUES: Final = _columns(
-    "name", "mode", "topic", "transactional", "messages", "bytes", "journal_messages", "readers"
+    "name",
+    "mode",
+    "topic",
+    "transactional",
+    "messages",
+    "bytes",
+    "journal_messages",
+    "readers",
+    "records",
+    "per_second",
 )
+_NO_TOPIC: Final[Row] = {"records": None, "per_second": None}
+_NO_RECORDS: Final[Row] = {"records": 0, "per_second": 0.0}
 _MAPPINGS: Final = _columns("queue", "topic", "mode", "transactional", "journal")
 
 
-def queue_page(queues: Iterable[QueueInfo], question: Question) -> Page:
-    return page_of([asdict(queue) for queue in queues], question, _QUEUES)
+def queue_page(queues: Iterable[QueueInfo], topics: Iterable[Row], question: Question) -> Page:
+    """`topics`: what each got since the start, and per second; a system queue has none."""
+    counted = {row["topic"]: row for row in topics}
+
+    def row(queue: QueueInfo) -> Row:
+        found = counted.get(queue.topic, _NO_RECORDS if queue.topic else _NO_TOPIC)
+        return asdict(queue) | {name: found[name] for name in _NO_TOPIC}
+
+    return page_of([row(queue) for queue in queues], question, _QUEUES)
 
 
 def mapping_page(mappings: Iterable[QueueMapping], question: Question) -> Page:

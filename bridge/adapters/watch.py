@@ -42,7 +42,7 @@ class Watch:
         desk: Callable[[], QueueDesk | None],
         reload: Callable[[bool], Awaitable[dict[str, object]]],
     ) -> None:
-        self._config, self._figures = config, figures
+        self._config, self._figures, self._meter = config, figures, meter
         self._mappings, self._desk, self._reload = mappings, desk, reload
         self._views = Views(pumps, connections)
         self._chronicle = Chronicle(telemetry, meter, lambda: len(connections()))
@@ -76,7 +76,8 @@ class Watch:
             case "acks":
                 return await self._views.acks(question)
             case "queues":
-                return queue_page(_there(self._desk(), "the queues").queues(), question)
+                queues = _there(self._desk(), "the queues").queues()
+                return queue_page(queues, self._meter.report()["topics"], question)
         return mapping_page(self._mappings().queues, question)
 
     def verdicts(self) -> list[Row]:

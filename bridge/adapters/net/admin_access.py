@@ -59,18 +59,20 @@ class Access:
         return self._unproven(request)
 
     def refused_write(self, request: web.Request) -> Refusal:
-        origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != request.headers.get("Host"):
-            error = "a page of another site may not write"
-            return answer({"error": error}, status=HTTPStatus.FORBIDDEN)
-        if self._settings.token_file is not None or _has_certificate(request):
+        """A token is proof by itself: no page of another site can send it. A certificate, or to be
+        on this machine, is not: a browser has that, whatever page it shows."""
+        if self._settings.token_file is not None and not _has_certificate(request):
             return self._unproven(request)
-        if origin is None and ip_address(request.remote or "0.0.0.0").is_loopback:
-            return None
-        mend = "set admin.token_file to write from elsewhere"
-        return answer(
-            {"error": f"only this machine may write; {mend}"}, status=HTTPStatus.FORBIDDEN
-        )
+        origin = request.headers.get("Origin")
+        if _has_certificate(request):
+            if origin is None or urlsplit(origin).netloc == request.headers.get("Host"):
+                return None
+            error = "a page of another site may not write"
+        else:
+            if origin is None and ip_address(request.remote or "0.0.0.0").is_loopback:
+                return None
+            error = "only this machine may write; set admin.token_file to write from elsewhere"
+        return answer({"error": error}, status=HTTPStatus.FORBIDDEN)
 
     def standing(self, request: web.Request) -> web.Response:
         """What needs the token here, and whether who asks has it; `error` if he has a wrong one.

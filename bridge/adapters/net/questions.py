@@ -34,7 +34,7 @@ def number(asked: dict[str, str], name: str, default: int, *, least: int, most: 
 
 
 def flag(request: web.Request, name: str) -> bool:
-    text = only(request, name).get(name, "0")
+    text = request.query.get(name, "0")
     if text not in ("0", "1"):
-        raise ConfigError("is 0 or 1", where=name)
+        raise ConfigError(f"{name} is 0 or 1")
     return text == "1"

@@ -120,6 +120,7 @@ class ViewRoutes:
     async def _apply(self, request: web.Request) -> object:
         if (refused := self._refused(request)) is not None:
             return refused
+        only(request, "force")
         return await self._watched().apply(flag(request, "force"))
 
 

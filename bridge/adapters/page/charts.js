@@ -36,19 +36,20 @@ export function chart(title, series, { height = 180, fixed = 0, font = FONT } = 
       y: { range: (_, low, high) => [0, Math.max(high * 1.1, 1)] },
     },
     axes: [
-      { stroke: colour("muted"), grid: { show: false }, ticks: { stroke: colour("line") }, font, space: 80,
-        values: (_, at) => at.map((s) => new Date(s * 1000).toLocaleTimeString("en-GB")) },
-      { stroke: colour("muted"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font, size: 56,
+      { stroke: colour("muted"), grid: { show: false }, ticks: { stroke: colour("line"), size: 5 }, font, space: 56, size: 32,
+        values: (_, at, __, ___, step) => at.map((s) => new Date(s * 1000).toLocaleTimeString("en-GB").slice(0, step < 60 ? 8 : 5)) },
+      { stroke: colour("muted"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font, size: 60, space: 22,
         values: (_, at) => at.map((v) => series[0].text(v)) },
     ],
     series: [{}, ...series.map((one) => ({ label: one.label, stroke: colour(one.colour), width: 2,
-      fill: one.fill ? `${colour(one.colour)}22` : undefined, spanGaps: true, points: { show: false } }))],
+      fill: one.fill ? `${colour(one.colour)}22` : undefined, spanGaps: true, dash: one.dash, points: { show: false } }))],
     hooks: { setCursor: [(self) => tell(self.cursor.idx ?? self.data[0].length - 1)] },
   });
 
   const draw = () => {
     const data = [live.column("at"), ...series.map((one) => live.column(one.name))];
     const look = `${document.documentElement.dataset.theme}${matchMedia("(prefers-color-scheme: dark)").matches}`;
+    legend.forEach((one, number) => { one.hidden = data[number + 1].every((value) => value === null); });
     if (plot && look !== drawn) { plot.destroy(); plot = null; }
     if (!plot) { plot = new uPlot(options(), data, place); drawn = look; } // eslint-disable-line no-undef
     else plot.setData(data);

@@ -1,4 +1,4 @@
-// Elements without innerHTML: what comes from senders is text, never markup.
+// Elements, made one by one: what comes from senders is text, never markup.
 
 export function h(tag, props = {}, ...children) {
   const element = document.createElement(tag);

@@ -26,11 +26,12 @@ export function pagedTable({ path, columns, params, label, placeholder, empty, l
   const fault = h("div");
   const pager = ["First", "Previous", "Next", "Last"].map((word) =>
     h("button", { type: "button", onclick: () => turn(word) }, word));
+  const turns = h("div", { class: "pager", hidden: true }, pager);
   const table = h("table", {}, h("caption", { class: "hidden" }, label), h("thead", {}, h("tr", {}, heads)), rows);
   const element = h("div", { class: "paged" },
     h("div", { class: "filter" }, field, said), fault,
     h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, table),
-    h("div", { class: "pager" }, pager));
+    turns);
   let found = 0;
 
   field.addEventListener("input", () => {
@@ -76,6 +77,7 @@ export function pagedTable({ path, columns, params, label, placeholder, empty, l
     const first = page.found ? page.offset + 1 : 0;
     const of = page.found === page.total ? count(page.total) : `${count(page.found)} found among ${count(page.total)}`;
     say(said, page.found ? `${count(first)}–${count(page.offset + page.rows.length)} of ${of}` : `0 of ${count(page.total)}`);
+    turns.hidden = page.found <= limit;
     pager.forEach((button, number) => {
       button.disabled = number < 2 ? page.offset === 0 : page.offset + limit >= page.found;
     });
@@ -92,7 +94,7 @@ export function pagedTable({ path, columns, params, label, placeholder, empty, l
 
   function line(row) {
     return h("tr", {}, columns.map((column) =>
-      h("td", { class: column.class, "data-title": column.title }, column.show ? column.show(row) : String(row[column.name] ?? "–"))));
+      h("td", { class: column.class, "data-title": column.title }, h("div", {}, column.show ? column.show(row) : String(row[column.name] ?? "–")))));
   }
 
   element.look = look;

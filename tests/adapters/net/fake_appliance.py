@@ -10,11 +10,13 @@ from bridge.adapters.queue_desk import QueueDesk
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import AdminConfig
 from bridge.model.errors import SinkUnavailable
+from tests.adapters.net.fake_watch import FakeWatch
 
 
 class FakeAppliance:
     def __init__(self, desk: QueueDesk | None = None) -> None:
         self.desk = desk
+        self.watch = FakeWatch(desk)
         self.reasons: list[str] = []
         self.fails = False
         self.away = ""

@@ -6,6 +6,7 @@ import { clock, count, seconds, size } from "../format.js";
 import { every, whileShown } from "../live.js";
 import { remember } from "../route.js";
 
+const RANK = { fail: 2, warn: 1 , ok: 0, skip: 0 }; // what is to mend comes first
 const KINDS = { fail: "bad", warn: "warn", ok: "ok", skip: "" };
 
 export function health(params) {
@@ -33,7 +34,7 @@ function findings(params) {
       if (told && one.dataset.name) one.textContent = `${one.dataset.name} ${told.counts[one.dataset.name]}`;
     }
     if (!told?.at) return;
-    const rows = told.findings.filter((one) => !chosen || one.result === chosen);
+    const rows = told.findings.filter((one) => !chosen || one.result === chosen).sort((a, b) => RANK[b.result] - RANK[a.result]);
     fill(body, rows.length ? h("ul", { class: "findings" }, rows.map(finding)) : h("p", { class: "empty" }, "None."));
   };
   const element = card("Doctor", looked, choice, body);

@@ -10,7 +10,7 @@ import { pagedTable } from "../table.js";
 const SIGNS = { create: ["+", "ok"], alter: ["~", "warn"], warn: ["!", "bad"] };
 
 export function mappings(params) {
-  return h("div", {}, plan(), h("section", { class: "card" }, h("h2", {}, "In use"), pagedTable({
+  return h("div", {}, plan(), card("In use", null, pagedTable({
     path: "/api/mappings", params, label: "Mappings", placeholder: "Search queue, topic or mode", empty: "Nothing is mapped: every message is refused.", ms: 5000,
     columns: [
       { name: "queue", title: "Queue", sort: true, class: "code" },

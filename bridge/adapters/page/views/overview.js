@@ -17,12 +17,12 @@ export function overview() {
 // -- figures ---------------------------------------------------------------------------------
 
 const FIGURES = [
-  ["messages a second", (f) => brief(f.rates.messages_per_second), "verdicts", (f) => `${count(f.totals.messages)} since the start`],
-  ["waiting for a commit", (f) => brief(f.pending.messages), "health", (f) => (f.pending.messages ? `the oldest for ${seconds(f.pending.oldest_s)}` : "nothing lags")],
+  ["messages / s", (f) => brief(f.rates.messages_per_second), "verdicts", (f) => `${count(f.totals.messages)} in all`],
+  ["uncommitted", (f) => brief(f.pending.messages), "health", (f) => (f.pending.messages ? `oldest ${seconds(f.pending.oldest_s)}` : "nothing lags")],
   ["sessions", (f) => count(f.session_count), "sessions", () => "open now"],
-  ["streams", (f) => count(f.streams), "streams", () => "in order, exactly once"],
-  ["acks owed", (f) => count(f.waiting_acks), "health", (f) => (f.waiting_forwards ? `${plural(f.waiting_forwards, "forward")} wait` : "to peers without a session")],
-  ["received", (f) => `${size(f.rates.bytes_received_per_second)}/s`, "queues", (f) => `${size(f.totals.bytes_received)} since the start`],
+  ["streams", (f) => count(f.streams), "streams", () => "each in order"],
+  ["acks owed", (f) => count(f.waiting_acks), "health", (f) => (f.waiting_forwards ? `${plural(f.waiting_forwards, "forward")} wait` : (f.waiting_acks ? "peers are away" : "none waits"))],
+  ["received", (f) => `${size(f.rates.bytes_received_per_second)}/s`, "queues", (f) => `${size(f.totals.bytes_received)} in all`],
 ];
 
 function figures() {
@@ -40,7 +40,7 @@ function figures() {
 
 export const THROUGHPUT = [
   { name: "messages", label: "messages/s", colour: "blue", text: brief, fill: true },
-  { name: "records", label: "records/s", colour: "green", text: brief },
+  { name: "records", label: "records/s", colour: "green", text: brief, dash: [6, 4] },
 ];
 const WAITING = [{ name: "pending", label: "messages", colour: "orange", text: brief, fill: true }];
 const TIMES = [
@@ -57,8 +57,8 @@ function charts() {
         live.dispatchEvent(new Event("change"));
       } }, `${minutes} min`)));
   return card("Throughput and lag", choice, h("div", { class: "charts" },
-    chart("Throughput", THROUGHPUT, { height: 220 }),
-    h("div", {}, chart("Waiting for a commit", WAITING, { height: 95 }), chart("Times", TIMES, { height: 95 }))));
+    chart("Throughput", THROUGHPUT, { height: 255 }),
+    h("div", {}, chart("Waiting for a commit", WAITING, { height: 110 }), chart("Times", TIMES, { height: 110 }))));
 }
 
 // -- cards -----------------------------------------------------------------------------------

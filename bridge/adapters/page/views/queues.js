@@ -3,7 +3,7 @@
 import { get, post } from "../api.js";
 import { confirmed, entered, told } from "../dialog.js";
 import { chip, definition, fill, h, notice } from "../dom.js";
-import { count, plural, size } from "../format.js";
+import { brief, count, plural, size } from "../format.js";
 import { link } from "../route.js";
 import { may } from "../session.js";
 import { pagedTable } from "../table.js";
@@ -22,7 +22,9 @@ export function queues(params) {
       { name: "mode", title: "Mode", sort: true, show: (row) => chip(row.mode, row.mode === "retain" ? "ok" : "") },
       { name: "transactional", title: "Kind", sort: true, show: (row) => (row.mode === "system" ? "–" : row.transactional ? "transactional" : "plain") },
       { name: "topic", title: "Topic", sort: true, class: "code" },
-      { name: "messages", title: "Messages", sort: true, class: "number", show: depth },
+      { name: "per_second", title: "Records / s", sort: true, class: "number", show: (row) => brief(row.per_second) },
+      { name: "records", title: "Records", sort: true, class: "number", show: (row) => count(row.records) },
+      { name: "messages", title: "Waiting", sort: true, class: "number", show: depth },
       { name: "journal_messages", title: "Journal", sort: true, class: "number", show: journal },
       { name: "readers", title: "Readers", sort: true, class: "number", show: (row) => (row.mode === "forward" ? "–" : count(row.readers)) },
       { name: "act", title: "", class: "act", show: (row) => (may.write && holds(row)

@@ -52,28 +52,51 @@ function correlation(guid, ordinal) {
   return [turned(a), turned(b), turned(c), d, e, turned(number)].join("");
 }
 
+// One story for each message and destination: what it is, then what happened, in order.
 function story(verdicts) {
-  const ids = new Set(verdicts.map((one) => one.id));
-  return [h("h2", {}, `${plural(verdicts.length, "verdict")}${ids.size > 1 ? ` on ${plural(ids.size, "message")}` : ""}`),
-    h("ol", { class: "timeline" }, verdicts.map(step))];
+  const stories = new Map();
+  for (const one of verdicts) {
+    const key = `${one.id} ${(one.queue || one.dest).toLowerCase()}`;
+    stories.set(key, [...(stories.get(key) ?? []), one]);
+  }
+  return [h("h2", {}, `${plural(verdicts.length, "verdict")} on ${plural(stories.size, "message")}`),
+    [...stories.values()].map((entries) => h("article", {}, about(entries), h("ol", { class: "timeline" }, entries.map(steps))))];
 }
 
-function step(entry) {
+function about(entries) {
+  const one = Object.assign({}, ...entries.toReversed()); // the first one knows best
+  return definition([
+    ["Message", h("code", {}, one.id)],
+    ["Label", one.label],
+    ["Sent to", h("code", {}, one.dest)],
+    ["Queue here", one.queue ? h("code", {}, one.queue) : ""],
+    ["Stream", one.tx_sequence_number ? `number ${one.tx_sequence_number}, after ${one.tx_previous_number ?? 0}, of sequence ${BigInt(one.tx_sequence_id).toString(16)}` : ""],
+    ["Correlation", one.correlation ? h("code", {}, one.correlation) : ""],
+  ]);
+}
+
+const LATER = ["received", "removed", "backfilled"]; // nothing arrives with these
+
+function steps(entry, number) {
   const [kind, title, meaning] = verdict(entry.verdict);
-  const record = entry.topic
-    ? `${entry.topic}-${entry.partition}${entry.offset === null || entry.offset === undefined ? " (no longer there)" : `@${entry.offset}`}` : "";
-  return h("li", { class: kind },
-    h("div", { class: "head" }, h("time", { dateTime: new Date(entry.at).toISOString() }, moment(entry.at)), chip(title, kind),
-      h("span", {}, entry.words || meaning)),
-    definition([
-      ["Message", h("code", {}, entry.id)],
+  const from = [entry.peer, entry.transport].filter(Boolean).join(" by ");
+  return [
+    LATER.includes(entry.verdict) ? null : step("", entry.at, number ? "Came again" : "Came in", from ? `from ${from}` : ""),
+    step(kind, entry.at, title, entry.words || meaning, definition([
       ["Class", entry.class ? h("code", {}, entry.class_name) : ""],
       ["Reason", entry.reason ? entry.reason.replaceAll("-", " ") : ""],
-      ["Label", entry.label],
-      ["Came from", [entry.peer, entry.transport].filter(Boolean).join(" by ")],
-      ["Sent to", h("code", {}, entry.dest)],
-      ["Queue", entry.queue],
-      ["Record", record ? h("code", {}, record) : ""],
-      ["Stream", entry.tx_sequence_number ? `number ${entry.tx_sequence_number}, after ${entry.tx_previous_number ?? 0}, of sequence ${entry.tx_sequence_id}` : ""],
-    ]));
+    ])),
+    entry.topic && entry.verdict !== "received" && entry.verdict !== "removed" ? step("ok", entry.stamp || entry.at, "In Kafka", "one record, committed with its verdict", definition([["Record", h("code", {}, record(entry))]])) : null,
+  ];
+}
+
+function record(entry) {
+  const isThere = entry.offset !== null && entry.offset !== undefined;
+  return `${entry.topic}-${entry.partition}${isThere ? `@${entry.offset}` : " (no longer there)"}`;
+}
+
+function step(kind, at, title, words, more) {
+  return h("li", { class: kind },
+    h("div", { class: "head" }, h("time", { dateTime: new Date(at).toISOString() }, moment(at)), chip(title, kind), h("span", {}, words)),
+    more?.childElementCount ? more : null);
 }

@@ -64,5 +64,5 @@ function turnedAway(row) {
     h("td", { class: "code" }, h("a", { href: link("trace", { kind: "id", text: row.id }) }, row.id),
       row.label ? h("small", {}, row.label) : null),
     h("td", { class: "code" }, row.queue), h("td", {}, h("code", {}, row.class), h("small", {}, row.words)),
-    h("td", {}, row.reason.replaceAll("-", " ")), h("td", { class: "code" }, row.peer));
+    h("td", {}, row.reason.replaceAll("-", " ")), h("td", { class: "code whole" }, row.peer));
 }
