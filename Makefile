@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 
-.PHONY: setup run test lint unit bench mass profile soak soak-backfill spark-wheel fuzz clean lock
+.PHONY: setup run test lint unit bench mass profile soak soak-backfill spark-wheel fuzz screenshots clean lock
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make soak-backfill  100,000 messages backfilled, killed at random meanwhile (MESSAGES= SEED=)"
 	@echo "make spark-wheel  dist/*.whl for spark-submit --py-files"
 	@echo "make fuzz   every parser, guided by coverage (MINUTES=5)"
+	@echo "make screenshots  the web page with senders at work, into examples/page (SECONDS=300)"
 	@echo "make setup / lock / clean"
 
 setup: $(STAMP)
@@ -73,6 +74,10 @@ spark-wheel: setup
 
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+
+SECONDS ?= 300
+screenshots: setup
+	$(BIN)/python -m tests.docs.screenshots --seconds $(SECONDS)
 
 lock:
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header \

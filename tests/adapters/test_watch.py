@@ -1,10 +1,12 @@
 """All that the page shows, before Kafka is there and with fakes behind it."""
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from bridge.adapters import watch as module
 from bridge.adapters.meter import Meter
 from bridge.adapters.net.view_routes import LISTS
 from bridge.adapters.paging import Question
@@ -17,6 +19,8 @@ from bridge.model.errors import Unavailable
 from tests.adapters.fake_pumps import FakePump, connection, pumps
 from tests.adapters.net.fake_desk import ORDERS, FakeDesk
 
+made: list[str] = []
+
 
 def watch(telemetry: Telemetry | None = None, desk: QueueDesk | None = None) -> Watch:
     telemetry = telemetry or Telemetry()
@@ -27,11 +31,17 @@ def watch(telemetry: Telemetry | None = None, desk: QueueDesk | None = None) -> 
     async def reload(force: bool) -> dict[str, object]:
         return {"applied": [], "unchanged": int(force)}
 
+    meter = Meter(telemetry, lambda: 0)
+
+    def figures() -> dict[str, Any]:
+        made.append("figures")
+        return {"ready": True, **meter.report()}
+
     return Watch(
         Config(),
         telemetry,
-        Meter(telemetry, lambda: 0),
-        figures=lambda: {"ready": True},
+        meter,
+        figures=figures,
         pumps=lambda: pumps(pump),
         connections=lambda: [connection(1)],
         mappings=lambda: rules,
@@ -42,15 +52,32 @@ def watch(telemetry: Telemetry | None = None, desk: QueueDesk | None = None) -> 
 
 def test_live() -> None:
     async def run() -> dict[str, Any]:
-        made = watch()
-        task = asyncio.create_task(made.run())
+        seen = watch()
+        task = asyncio.create_task(seen.run())
         await asyncio.sleep(0)
         task.cancel()
-        return made.live(0)
+        return seen.live(0)
 
     told = asyncio.run(run())
     assert told["ready"] is True
     assert told["samples"]["rows"] == []
+
+
+def test_many_who_watch_cost_as_much_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    async def run() -> None:
+        seen = watch()
+        made.clear()
+        for _ in range(50):
+            seen.live(0)
+        assert len(made) == 1
+        now[0] += 1
+        seen.live(0)
+        assert len(made) == 2
+
+    asyncio.run(run())
 
 
 def test_every_list() -> None:
@@ -58,10 +85,10 @@ def test_every_list() -> None:
     telemetry.records("orders", 3)
 
     async def run() -> dict[str, int]:
-        made = watch(telemetry, FakeDesk())
-        queues = await made.page("queues", Question())
+        seen = watch(telemetry, FakeDesk())
+        queues = await seen.page("queues", Question())
         assert (queues.rows[0]["name"], queues.rows[0]["records"]) == (ORDERS, 3)
-        return {name: (await made.page(name, Question())).total for name in LISTS.values()}
+        return {name: (await seen.page(name, Question())).total for name in LISTS.values()}
 
     assert asyncio.run(run()) == {
         "sessions": 1,
@@ -94,13 +121,13 @@ def test_verdicts_in_words() -> None:
 
 def test_what_is_not_there_yet() -> None:
     async def run() -> None:
-        made = watch()
-        for asked in (made.plan(), made.apply(False), made.refusals()):
+        seen = watch()
+        for asked in (seen.plan(), seen.apply(False), seen.refusals()):
             with pytest.raises(Unavailable, match="not yet"):
                 await asked
         with pytest.raises(Unavailable, match="not yet: the queues"):
-            await made.page("queues", Question())
-        assert made.findings()["looking"] is True  # the doctor comes all the same
-        made.stop()
+            await seen.page("queues", Question())
+        assert seen.findings()["looking"] is True  # the doctor comes all the same
+        seen.stop()
 
     asyncio.run(run())

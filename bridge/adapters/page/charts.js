@@ -38,10 +38,10 @@ export function chart(title, series, { height = 180, fixed = 0, font = FONT } = 
     axes: [
       { stroke: colour("muted"), grid: { show: false }, ticks: { stroke: colour("line"), size: 5 }, font, space: 56, size: 32,
         values: (_, at, __, ___, step) => at.map((s) => new Date(s * 1000).toLocaleTimeString("en-GB").slice(0, step < 60 ? 8 : 5)) },
-      { stroke: colour("muted"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font, size: 60, space: 22,
+      { stroke: colour("muted"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font, size: 60, space: height > 200 ? 38 : 22,
         values: (_, at) => at.map((v) => series[0].text(v)) },
     ],
-    series: [{}, ...series.map((one) => ({ label: one.label, stroke: colour(one.colour), width: 2,
+    series: [{}, ...series.map((one) => ({ label: one.label, stroke: colour(one.colour), width: one.width ?? 2,
       fill: one.fill ? `${colour(one.colour)}22` : undefined, spanGaps: true, dash: one.dash, points: { show: false } }))],
     hooks: { setCursor: [(self) => tell(self.cursor.idx ?? self.data[0].length - 1)] },
   });

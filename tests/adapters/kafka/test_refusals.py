@@ -17,7 +17,7 @@ pytestmark = pytest.mark.kafka
 def write(bootstrap: str, topic: str, *numbers: int) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
     for number in numbers:
-        headers = {
+        headers: dict[str, str | bytes | None] = {
             "msmq.id": f"11111111-2222-3333-4444-555555555555\\{number}",
             "msmq.outcome": "32768",
             "msmq.dest": "DIRECT=OS:bridge01\\private$\\odrers",

@@ -28,7 +28,7 @@ export function streams(params) {
   return h("section", { class: "card" },
     h("p", { class: "about" }, "A stream is a sender’s GUID and a destination, byte for byte. Its messages are taken once and in order; “number” is the last one that is in Kafka."),
     pagedTable({
-      path: "/api/streams", params, label: "Streams", placeholder: "Search GUID or destination", empty: "No stream has come yet.",
+      path: "/api/streams", params, label: "Streams", placeholder: "Search GUID or destination", empty: "No stream has come yet.", ms: 4000,
       columns: [
         { name: "destination", title: "Destination", sort: true, class: "code" },
         { name: "source", title: "Source", sort: true, class: "code" },
