@@ -23,6 +23,7 @@ from bridge.core.posted import Posted
 from bridge.core.streams import StreamKey
 from bridge.model.verdict import Cursor
 
+MAX_NAME: Final = 500
 Stream = tuple[StreamKey, Cursor | Posted]
 
 
@@ -111,7 +112,7 @@ _SESSIONS: Final = Columns(
 
 def _stream(item: Stream) -> Row:
     (source, destination), state = item
-    row: Row = {"source": str(source), "destination": destination}
+    row: Row = {"source": str(source), "destination": _cut(destination)}
     if isinstance(state, Cursor):
         return row | {
             "transport": "binary",
@@ -125,8 +126,13 @@ def _stream(item: Stream) -> Row:
         "receipted": state.receipted,
         "rejects": state.rejects,
         "last_access": state.at,
-        "receipts_to": state.receipts_to,
+        "receipts_to": _cut(state.receipts_to),
     }
+
+
+def _cut(name: str) -> str:
+    """Senders choose it: a page of very long ones must stay a page."""
+    return name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}…"
 
 
 def _sequence_id(item: Stream) -> int:

@@ -102,6 +102,13 @@ def test_streams_that_sleep_are_searched_and_stay_asleep() -> None:
     assert pump.shard.streams._rows == {}
 
 
+def test_a_name_of_any_length_is_cut() -> None:
+    pump = FakePump()
+    pump.shard.streams.advance((guid(1), "x" * 60_000 + "end"), Cursor(1, 1))
+    (row,) = streams(Question(search="xend"), pump).rows
+    assert row["destination"] == "x" * 500 + "\u2026"
+
+
 def test_acks() -> None:
     pump = FakePump()
     pump.shard.owe(3, host="sender01")
