@@ -14,7 +14,7 @@ function colour(name) {
 }
 
 // `series`: [{name, label, colour, text}], `text` writes a value. Returns the element.
-export function chart(title, series, { height = 180, fixed = 0, font = FONT } = {}) {
+export function chart(title, series, { height = 180, fixed = 0, font = FONT, apart = 56 } = {}) {
   const legend = series.map((one) => h("span", { class: "legend" },
     h("i", { class: `swatch ${one.colour}`, "aria-hidden": "true" }), `${one.label} `, h("b", {}, "–")));
   const place = h("div", { class: "plot" });
@@ -36,7 +36,7 @@ export function chart(title, series, { height = 180, fixed = 0, font = FONT } = 
       y: { range: (_, low, high) => [0, Math.max(high * 1.1, 1)] },
     },
     axes: [
-      { stroke: colour("muted"), grid: { show: false }, ticks: { stroke: colour("line"), size: 5 }, font, space: 56, size: 32,
+      { stroke: colour("muted"), grid: { show: false }, ticks: { stroke: colour("line"), size: 5 }, font, space: apart, size: 32,
         values: (_, at, __, ___, step) => at.map((s) => new Date(s * 1000).toLocaleTimeString("en-GB").slice(0, step < 60 ? 8 : 5)) },
       { stroke: colour("muted"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font, size: 60, space: height > 200 ? 38 : 22,
         values: (_, at) => at.map((v) => series[0].text(v)) },

@@ -24,7 +24,7 @@ export function wall() {
   const tiles = FIGURES.map(([name]) => h("div", { class: "tile" }, h("span", { class: "name" }, name), h("strong", {}, "–")));
   const problems = h("ul", { class: "findings problems" });
   const element = h("div", { class: "wallview" }, banner, h("div", { class: "tiles" }, tiles),
-    chart("Throughput", THROUGHPUT, { height: Math.max(200, innerHeight * 0.36), fixed: 900, font: "18px system-ui, sans-serif" }), problems);
+    chart("Throughput", THROUGHPUT, { height: Math.max(200, innerHeight * 0.44), fixed: 600, apart: 130, font: "18px system-ui, sans-serif" }), problems);
 
   whileShown(element, (told) => {
     const isWell = told.ready && !live.awaySince;
