@@ -49,7 +49,7 @@ unit: setup
 # Most tests wait for something: a broker that starts, a timer of the protocol. A file stays together.
 WORKERS ?= 3
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 bench: setup
 	$(BIN)/python -m tests.bench --only "$(ONLY)" --json data/bench.json --chart data/bench.svg
