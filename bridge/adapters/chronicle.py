@@ -36,11 +36,17 @@ class Sample(Struct, frozen=True):
 class Chronicle:
     """`run` looks once a second; `since` tells what is new to somebody who asks again."""
 
-    def __init__(self, telemetry: Telemetry, meter: Meter, sessions: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        telemetry: Telemetry,
+        meter: Meter,
+        pending: Callable[[], int],
+        sessions: Callable[[], int],
+    ) -> None:
         self._registry = telemetry.registry.restricted_registry(
             [PREFIX + name + end for name in _TIMED for end in ("_sum", "_count")]
         )
-        self._meter, self._sessions = meter, sessions
+        self._meter, self._pending, self._sessions = meter, pending, sessions
         self._samples: deque[Sample] = deque(maxlen=KEPT)
         self._at, self._totals, self._times = time.monotonic(), meter.totals(), self._timed()
 
@@ -56,15 +62,14 @@ class Chronicle:
         def rate(name: str) -> float:
             return round((totals[name] - self._totals[name]) / seconds, 1)
 
-        pending, oldest_s = self._meter.waiting()
         self._samples.append(
             Sample(
                 round(time.time(), 3),
                 rate("messages"),
                 rate("records"),
                 rate("bytes_received"),
-                pending,
-                oldest_s,
+                self._pending(),
+                self._meter.oldest_s(),
                 self._sessions(),
                 *(_mean_ms(self._times, times, name) for name in _TIMED),
             )

@@ -49,7 +49,12 @@ class Watch:
         self._told_at = float("-inf")
         self._mappings, self._desk, self._reload = mappings, desk, reload
         self._views = Views(pumps, connections)
-        self._chronicle = Chronicle(telemetry, meter, lambda: len(connections()))
+        self._chronicle = Chronicle(
+            telemetry,
+            meter,
+            lambda: sum(pump.pending for pump in pumps()),
+            lambda: len(connections()),
+        )
         self._verdicts = telemetry.registry.restricted_registry([f"{PREFIX}messages_total"])
         self._rounds: Rounds | None = None
         self._planner: Planner | None = None

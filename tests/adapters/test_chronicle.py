@@ -24,7 +24,7 @@ class Clock:
 def test_rates_and_times_of_each_second(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, telemetry = Clock(monkeypatch), Telemetry()
     meter = Meter(telemetry, lambda: 7)
-    chronicle = Chronicle(telemetry, meter, lambda: 3)
+    chronicle = Chronicle(telemetry, meter, lambda: 7, lambda: 3)
     clock.now += 2
     telemetry.message("accepted", count=10)
     telemetry.records("orders", 8)
@@ -46,7 +46,7 @@ def test_rates_and_times_of_each_second(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_it_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, telemetry = Clock(monkeypatch), Telemetry()
-    chronicle = Chronicle(telemetry, Meter(telemetry, lambda: 0), lambda: 0)
+    chronicle = Chronicle(telemetry, Meter(telemetry, lambda: 0), lambda: 0, lambda: 0)
     for _ in range(KEPT + 5):
         clock.now += 1
         chronicle.look()
@@ -58,7 +58,7 @@ def test_it_looks_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     telemetry = Telemetry()
 
     async def run() -> None:
-        chronicle = Chronicle(telemetry, Meter(telemetry, lambda: 0), lambda: 0)
+        chronicle = Chronicle(telemetry, Meter(telemetry, lambda: 0), lambda: 0, lambda: 0)
         task = asyncio.create_task(chronicle.run())
         await until(lambda: len(chronicle.since(0)["rows"]) > 2)
         task.cancel()
