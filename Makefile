@@ -18,7 +18,7 @@ help:
 	@echo "make soak   kills, freezes, cuts by a seeded schedule, then a verdict (MINUTES=5 SEED=… ONLY=srmp|retained|handover)"
 	@echo "make soak-backfill  100,000 messages backfilled, killed at random meanwhile (MESSAGES= SEED=)"
 	@echo "make spark-wheel  dist/*.whl for spark-submit --py-files"
-	@echo "make screenshots  of the parity report, for examples/migration-week (REPORT=report.json: of a real one)"
+	@echo "make screenshots  of the parity report (REPORT=report.json: of a real one) and of the web page (SECONDS=300), into examples"
 	@echo "make fuzz   every parser, guided by coverage (MINUTES=5)"
 	@echo "make setup / lock / clean / chart (what is made from values.yaml of the Helm chart)"
 
@@ -72,8 +72,10 @@ soak-backfill: setup
 spark-wheel: setup
 	$(BIN)/uv build --wheel --out-dir dist .
 
+SECONDS ?= 300
 screenshots: setup
 	$(BIN)/python -m tests.spark.reconcile.screenshots $(if $(REPORT),--report $(REPORT))
+	$(BIN)/python -m tests.docs.screenshots --seconds $(SECONDS)
 
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)

@@ -29,6 +29,7 @@ from bridge.adapters.mapped_queues import MappedQueues
 from bridge.adapters.meter import Meter
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.net.binary_server import BinaryServer
+from bridge.adapters.net.connection import Connection
 from bridge.adapters.net.ping import PingServer
 from bridge.adapters.net.ports import require_free
 from bridge.adapters.remote_read.rpc_service import RpcService
@@ -39,6 +40,7 @@ from bridge.adapters.srmp_service import SrmpService
 from bridge.adapters.store.audit_index import AuditIndex
 from bridge.adapters.telemetry import Telemetry
 from bridge.adapters.tracing import open_tracing
+from bridge.adapters.watch import Watch
 from bridge.config import Config, DefaultPort
 from bridge.core.admission import Policy
 from bridge.core.catalogue import TopicLimits
@@ -102,8 +104,24 @@ class Appliance:
         self._follower: Follower | None = None
         self._health: KafkaHealth | None = None
         self._lease: Lease | None = None
-        self._admin = AdminServer(self, self.telemetry, config.admin.token_file)
+        self._admin = AdminServer(
+            self,
+            self.telemetry,
+            config.admin,
+            (*self.names, *_host_names(), config.listen.admin_host),
+        )
         self._meter = Meter(self.telemetry, self._count_pending)
+        self.watch = Watch(
+            config,
+            self.telemetry,
+            self._meter,
+            figures=self._figures,
+            pumps=lambda: self._pumps,
+            connections=self._connections,
+            mappings=lambda: self.mappings,
+            desk=lambda: self.desk,
+            reload=self.reload,
+        )
         self._started = time.time()
         self._starting = "starting"
         self._tracing = open_tracing(config.otel, config.topic_prefix)
@@ -120,6 +138,7 @@ class Appliance:
         await self._start_admin(announce)
         self._tasks.append(asyncio.create_task(self._meter.run()))
         self._tasks.append(asyncio.create_task(_sum_up_the_log()))
+        self._tasks.append(asyncio.create_task(self.watch.run()))
         if not self.config.standby:
             self._require_ports()  # before a running twin is fenced for nothing
         settings = await self._start_kafka(announce)
@@ -171,6 +190,7 @@ class Appliance:
         await self._open_shards(settings, own, facts[own.state].partitions)
         await self._start_retained(settings, own)
         self._start_index(settings, own)
+        self.watch.open(settings, own, len(self._pumps))
         await self._listen(announce)
         self._starting = ""
         announce(f"ready: queue manager {self.id} as {', '.join(self.names)}")
@@ -227,6 +247,7 @@ class Appliance:
             await asyncio.to_thread(self._tracer.close)
         if self._index is not None:
             self._index.close()
+        self.watch.stop()
         await self._admin.stop()
         if "admin" in self.listeners:  # else it is somebody else's
             remove_runtime(self.config.data)
@@ -262,7 +283,8 @@ class Appliance:
         address = await self._admin.start(listen.admin_host, listen.admin)
         self.listeners["admin"] = address
         with self._writing_data():
-            write_runtime(self.config.data, f"http://{address}", os.getpid())
+            scheme = "https" if self.config.admin.certificate else "http"
+            write_runtime(self.config.data, f"{scheme}://{address}", os.getpid())
         announce(f"listening: admin on {address}")
 
     @contextmanager
@@ -579,9 +601,25 @@ class Appliance:
         return await asyncio.to_thread(self._tracer.trace, kind, text)
 
     def status(self) -> dict[str, object]:
+        figures = self._figures()
+        return {
+            **figures,
+            "queues": overview.queues(
+                self.mappings.queues,
+                figures["topics"],
+                {queue: count for queue, count, _ in self._depths()},
+            ),
+            "sessions": overview.sessions(self._connections()),
+            "stream_list": overview.streams(self._pumps),
+            "acks_by_peer": overview.acks(self._pumps),
+            "forwards": overview.forwards(
+                self._pumps, self._srmp.forwarder.failing if self._srmp else ()
+            ),
+        }
+
+    def _figures(self) -> dict[str, Any]:
+        """What can be told every second: nothing that grows with senders or streams."""
         ready, reasons = self.ready()
-        connections = self._server.connections if self._server else set()
-        measured = self._meter.report()
         return {
             "ready": ready,
             "reasons": reasons,
@@ -593,26 +631,18 @@ class Appliance:
             "topic_prefix": self.config.topic_prefix,
             "shards": len(self._pumps),
             "uptime_s": round(time.time() - self._started, 1),
-            "queues": overview.queues(
-                self.mappings.queues,
-                measured["topics"],
-                {queue: count for queue, count, _ in self._depths()},
-            ),
-            "sessions": overview.sessions(connections),
-            "session_count": len(connections),
+            "session_count": len(self._connections()),
             "streams": self._count_streams(),
             "pending_messages": self._count_pending(),
             "waiting_acks": self._courier.waiting if self._server else 0,
             "waiting_forwards": self._count_forwards(),
             "cloned_guids": self._server.clones() if self._server else {},
-            **measured,
+            **self._meter.report(),
             "shard_states": overview.shards(self._pumps),
-            "stream_list": overview.streams(self._pumps),
-            "acks_by_peer": overview.acks(self._pumps),
-            "forwards": overview.forwards(
-                self._pumps, self._srmp.forwarder.failing if self._srmp else ()
-            ),
         }
+
+    def _connections(self) -> set[Connection]:
+        return self._server.connections if self._server else set()
 
     def _kafka_state(self) -> str:
         if self._health is None:

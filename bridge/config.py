@@ -154,7 +154,7 @@ class ListenConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     endpoint_mapper: Port | None = DefaultPort(135)
     """Tells RPC clients the ports above; off if nobody wrote it down and it cannot be had."""
     admin: Port | None = 9180
-    """/livez, /readyz, /metrics and the JSON API."""
+    """The web page, the JSON API, /livez, /readyz and /metrics."""
     admin_host: HostName = "127.0.0.1"
     """Address that `admin` binds to."""
 
@@ -229,6 +229,32 @@ class AdminConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     token_file: Path | None = None
     """File with the token that writes need; without one only loopback may write."""
+    protect_reads: bool = False
+    """Reads need the token (or a client certificate) too; not /livez, /readyz and the bare page."""
+    names: tuple[HostName, ...] = ()
+    """Host names that browsers use for this port, beside our addresses, our own names and
+    queue_manager.names; a page under another name is refused (DNS rebinding)."""
+    certificate: Path | None = None
+    """PEM chain: the port speaks HTTPS; read again when it changes."""
+    key: Path | None = None
+    """PEM key of the certificate; absent = it is in the same file."""
+    client_ca: Path | None = None
+    """PEM certificates; who shows one that they signed needs no token. Read at the start."""
+
+    def __post_init__(self) -> None:
+        for option in ("key", "client_ca"):
+            if getattr(self, option) is not None and self.certificate is None:
+                raise ConfigError(
+                    f"admin.{option} is there, admin.certificate is not",
+                    where=option,
+                    mend="name the certificate too: without it there is no HTTPS",
+                )
+        if self.protect_reads and self.token_file is None and self.client_ca is None:
+            raise ConfigError(
+                "admin.protect_reads is on, and nobody could read",
+                where="protect_reads",
+                mend="set admin.token_file or admin.client_ca",
+            )
 
 
 class RpcConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -180,8 +180,8 @@ class BinaryServer:
 
     def clones(self) -> dict[str, list[str]]:
         """GUIDs that have sessions open from more than one address (design D4)."""
-        seen = {str(guid): set(found.values()) for guid, found in self._senders.items()}
-        return {guid: sorted(found) for guid, found in seen.items() if len(found) > 1}
+        several = ((g, set(s.values())) for g, s in self._senders.items() if len(s) > 1)
+        return {str(guid): sorted(found) for guid, found in several if len(found) > 1}
 
     def jam(self, jammed: bool) -> None:
         for connection in list(self.connections):
