@@ -52,7 +52,7 @@ def test_settings_are_frozen() -> None:
 def test_every_key_of_the_tree_is_closed() -> None:
     values = [getattr(Config(), name) for name in Config.__struct_fields__]
     parts = [value for value in values if isinstance(value, msgspec.Struct)]
-    assert len(parts) == 5
+    assert len(parts) == 7
     assert all(part.__struct_config__.forbid_unknown_fields for part in (*parts, Config()))
 
 
