@@ -71,7 +71,7 @@ DRAIN_S: Final = 10.0
 CLOSE_S: Final = 3.0
 RETRY_S: Final = 2.0
 LOG_S: Final = 1.0
-LAST_WORDS_S: Final = 1.0  # for peers to read our last acks
+LAST_WORDS_S: Final = 0.5  # for peers to read our last acks
 PORTS_S: Final = 10.0  # for the leader before us to be gone from this host
 PORTS_LOOK_S: Final = 0.1
 STANDBY: Final = "standby"
@@ -211,6 +211,7 @@ class Appliance:
     async def stop(self) -> None:
         """The reverse of start: stop listening, drain, let go of Kafka."""
         self._starting = "stopping"
+        last_words: asyncio.Task[None] | None = None
         if self._server is not None:
             self._server.stop_listening()
             if self._srmp is not None:
@@ -224,6 +225,7 @@ class Appliance:
                 await self._drain()
             self._courier.stop()
             self._server.hang_up()
+            last_words = asyncio.create_task(self._server.gone(LAST_WORDS_S))
             if self._srmp is not None:
                 await self._srmp.stop()
             if self._rpc is not None:
@@ -238,8 +240,6 @@ class Appliance:
             await asyncio.wait(closes, timeout=CLOSE_S)
         if self._lease is not None:  # not before: all that is ours is settled now
             await self._lease.leave(CLOSE_S)
-        if self._server is not None:
-            await self._server.gone(LAST_WORDS_S)
         self._queues.close()
         if self._follower is not None:
             await asyncio.to_thread(self._follower.stop)
@@ -248,6 +248,8 @@ class Appliance:
         if self._index is not None:
             self._index.close()
         self.watch.stop()
+        if last_words is not None:
+            await last_words
         await self._admin.stop()
         if "admin" in self.listeners:  # else it is somebody else's
             remove_runtime(self.config.data)
