@@ -26,8 +26,8 @@ CONTAINERFILE: Final = FOLDER / "Containerfile"
 NEEDS_ROOT: Final = ("apt-get", "groupadd", "useradd", "chown")
 _ABSOLUTE = re.compile(r"(?:^|[\s=:'\"])/\w")
 _OUTSIDE: Final = ("VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME")
-# Faster, and the files are the same: no byte code, links into the cache instead of copies.
-_LEAN: Final = {"UV_COMPILE_BYTECODE": "0", "UV_LINK_MODE": "hardlink"}
+# Faster, and the files are the same: no byte code, what is in the caches, links instead of copies.
+_LEAN: Final = {"PIP_NO_CACHE_DIR": "0", "UV_COMPILE_BYTECODE": "0", "UV_LINK_MODE": "hardlink"}
 STEP_S: Final = 600.0
 
 

@@ -21,6 +21,7 @@ from tests.container.replay import CONTAINERFILE, FOLDER, NEEDS_ROOT, ROOT, Repl
 from tests.docs.test_help import parsed
 from tests.helm.chart import load_yaml
 
+pytestmark = pytest.mark.timeout(600)  # registries and caches may be slow
 STAGES = read_recipe(CONTAINERFILE)
 IMAGES = ("bridge", "spark")
 COMPOSE: dict[str, Any] = load_yaml((FOLDER / "compose.yaml").read_text(encoding="utf-8"))
@@ -196,7 +197,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Replay:
 
 def program(built: Replay, *arguments: str) -> subprocess.CompletedProcess[str]:
     path = built.root / "opt/msmq-bridge/bin/msmq-bridge"
-    return subprocess.run([path, *arguments], capture_output=True, text=True, timeout=60, cwd="/")
+    return subprocess.run([path, *arguments], capture_output=True, text=True, timeout=300, cwd="/")
 
 
 def test_only_what_needs_root_was_not_run(built: Replay) -> None:
