@@ -11,7 +11,7 @@ export function verdicts(params) {
     placeholder: "Filter by verdict, class, queue, label, id or peer", "aria-label": "Filter verdicts" });
   const counts = h("tbody");
   const latest = h("tbody");
-  const fault = h("div");
+  const faults = [h("div"), h("div")];
   let told = null; // until somebody has answered
   let refused = null;
 
@@ -24,11 +24,11 @@ export function verdicts(params) {
   field.addEventListener("input", () => { remember({ search: field.value }); draw(); });
 
   const element = h("div", {},
-    h("div", { class: "filter" }, field), fault,
+    h("div", { class: "filter" }, field), faults,
     card("Since the start", null, table(["Verdict", "Class", "In words", "By", "Messages"], counts)),
     card("Turned away lately", h("span", { class: "empty" }, "from the rejects topic"),
       table(["When", "Message", "Queue", "Class, in words", "Reason", "From"], latest)));
-  const look = async (path, name, before, take) => {
+  const look = async (path, name, fault, before, take) => {
     try {
       const rows = (await get(path))[name];
       fill(fault);
@@ -37,8 +37,8 @@ export function verdicts(params) {
       fill(fault, notice("warn", error.message));
     }
   };
-  every(2000, element, () => look("/api/verdicts", "verdicts", told, (rows) => { told = rows; }));
-  every(2000, element, () => look("/api/refusals", "refusals", refused, (rows) => { refused = rows; }));
+  every(2000, element, () => look("/api/verdicts", "verdicts", faults[0], told, (rows) => { told = rows; }));
+  every(2000, element, () => look("/api/refusals", "refusals", faults[1], refused, (rows) => { refused = rows; }));
   draw();
   return element;
 }
