@@ -139,8 +139,6 @@ def shoot(browser: Browser, url: str, out: Path) -> None:
         "phone": ("overview", {"viewport": PHONE, "device_scale_factor": 2}),
         "wall": ("wall", {"viewport": WALL, "color_scheme": "dark"}),
         "queues": ("queues", {"color_scheme": "dark"}),
-        "streams": ("streams?sort=number&order=desc", {}),
-        "verdicts": ("verdicts", {}),
     }
     for name, (view, look) in shots.items():
         with quiet_page(browser, **{"viewport": WIDE, **look}) as page:

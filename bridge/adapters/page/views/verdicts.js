@@ -11,35 +11,34 @@ export function verdicts(params) {
     placeholder: "Filter by verdict, class, queue, label, id or peer", "aria-label": "Filter verdicts" });
   const counts = h("tbody");
   const latest = h("tbody");
-  const fault = h("div");
-  let told = [];
-  let refused = [];
+  const faults = [h("div"), h("div")];
+  let told = null; // until somebody has answered
+  let refused = null;
 
   const draw = () => {
     const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
     const fits = (row) => { const text = Object.values(row).join(" ").toLowerCase(); return words.every((word) => text.includes(word)); };
-    fill(counts, lines(told.filter(fits), counted, 5, "No verdict fits."));
-    fill(latest, lines(refused.filter(fits), turnedAway, 6, refused.length ? "No refusal fits." : "Nothing was turned away."));
+    fill(counts, lines(told, fits, counted, 5, "No verdict fits.", "No message has come yet."));
+    fill(latest, lines(refused, fits, turnedAway, 6, "No refusal fits.", "Nothing was turned away."));
   };
   field.addEventListener("input", () => { remember({ search: field.value }); draw(); });
 
   const element = h("div", {},
-    h("div", { class: "filter" }, field), fault,
+    h("div", { class: "filter" }, field), faults,
     card("Since the start", null, table(["Verdict", "Class", "In words", "By", "Messages"], counts)),
     card("Turned away lately", h("span", { class: "empty" }, "from the rejects topic"),
       table(["When", "Message", "Queue", "Class, in words", "Reason", "From"], latest)));
-  every(2000, element, async () => {
+  const look = async (path, name, fault, before, take) => {
     try {
-      const [one, two] = await Promise.all([get("/api/verdicts"), get("/api/refusals")]);
-      if (JSON.stringify([told, refused]) !== JSON.stringify([one.verdicts, two.refusals])) {
-        [told, refused] = [one.verdicts, two.refusals];
-        draw();
-      }
+      const rows = (await get(path))[name];
       fill(fault);
+      if (JSON.stringify(rows) !== JSON.stringify(before)) { take(rows); draw(); }
     } catch (error) {
       fill(fault, notice("warn", error.message));
     }
-  });
+  };
+  every(2000, element, () => look("/api/verdicts", "verdicts", faults[0], told, (rows) => { told = rows; }));
+  every(2000, element, () => look("/api/refusals", "refusals", faults[1], refused, (rows) => { refused = rows; }));
   draw();
   return element;
 }
@@ -49,8 +48,10 @@ function table(titles, rows) {
     titles.map((title) => h("th", { scope: "col", class: title === "Messages" ? "number" : "" }, title)))), rows));
 }
 
-function lines(rows, make, width, empty) {
-  return rows.length ? rows.map(make) : h("tr", {}, h("td", { colSpan: width, class: "empty" }, empty));
+function lines(rows, fits, make, width, none, empty) {
+  const shown = rows?.filter(fits) ?? [];
+  if (shown.length) return shown.map(make);
+  return h("tr", {}, h("td", { colSpan: width, class: "empty" }, rows === null ? "Looking …" : rows.length ? none : empty));
 }
 
 function counted(row) {
