@@ -7,10 +7,13 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from traceback import format_exception
+from types import TracebackType
 from typing import Annotated, Final
 
 import typer
 
+from bridge.adapters.masking import SECRETS
 from bridge.model.errors import BridgeError
 
 PROGRAM: Final = "msmq-bridge"
@@ -39,6 +42,7 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 success, 1 a failure, 2 wrong usage, 130 Ctrl-C."""
+    sys.excepthook = _say_bug
     try:
         given = sys.argv[1:] if arguments is None else list(arguments)
         command = typer.main.get_command(build(given or _completed_words()))
@@ -119,8 +123,13 @@ def _lacks(error: ModuleNotFoundError) -> int:
 def _fail(message: str) -> int:
     sys.stdout.flush()
     one_line = " ".join(message.split())
-    sys.stderr.write(f"{PROGRAM}: error: {one_line}\n")
+    sys.stderr.write(f"{PROGRAM}: error: {SECRETS.hide(one_line)}\n")
     return FAILED
+
+
+def _say_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """The traceback, without the secrets that may be in it."""
+    sys.stderr.write(SECRETS.hide("".join(format_exception(kind, error, trace))))
 
 
 def _silence_stdout() -> None:

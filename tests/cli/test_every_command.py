@@ -75,7 +75,7 @@ GROUPS = sorted({path[:1] for path in ALL if len(path) > 1})
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Here is no process of its own whose log could go to stderr."""
     for module in (serve, demo):
-        monkeypatch.setattr(module, "setup_logging", lambda _: None)
+        monkeypatch.setattr(module, "setup_logging", lambda *_: None)
 
 
 @pytest.fixture(params=ALL, ids=" ".join)
