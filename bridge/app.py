@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -19,8 +19,9 @@ from bridge.adapters.gauges import measure
 from bridge.adapters.intake import Intake, ShardPump
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.health import KafkaHealth
+from bridge.adapters.kafka.lease import Lease
 from bridge.adapters.kafka.sink import KafkaShardSink
-from bridge.adapters.kafka.topics import OwnTopics, cluster_of, ensure_topics
+from bridge.adapters.kafka.topics import OwnTopics, cluster_of, ensure_lease, ensure_topics
 from bridge.adapters.kafka.tracer import Follower, Tracer
 from bridge.adapters.kafka.worker import Worker
 from bridge.adapters.logs import say_what_was_left_out
@@ -28,6 +29,7 @@ from bridge.adapters.mapped_queues import MappedQueues
 from bridge.adapters.meter import Meter
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.net.binary_server import BinaryServer
+from bridge.adapters.net.connection import Connection
 from bridge.adapters.net.ping import PingServer
 from bridge.adapters.net.ports import require_free
 from bridge.adapters.remote_read.rpc_service import RpcService
@@ -38,6 +40,7 @@ from bridge.adapters.srmp_service import SrmpService
 from bridge.adapters.store.audit_index import AuditIndex
 from bridge.adapters.telemetry import Telemetry
 from bridge.adapters.tracing import open_tracing
+from bridge.adapters.watch import Watch
 from bridge.config import Config, DefaultPort
 from bridge.core.admission import Policy
 from bridge.core.catalogue import TopicLimits
@@ -68,6 +71,10 @@ DRAIN_S: Final = 10.0
 CLOSE_S: Final = 3.0
 RETRY_S: Final = 2.0
 LOG_S: Final = 1.0
+LAST_WORDS_S: Final = 0.5  # for peers to read our last acks
+PORTS_S: Final = 10.0  # for the leader before us to be gone from this host
+PORTS_LOOK_S: Final = 0.1
+STANDBY: Final = "standby"
 KEEPER: Final = 0  # the shard whose state holds identity and id marks
 
 
@@ -96,8 +103,25 @@ class Appliance:
         self._tracer: Tracer | None = None
         self._follower: Follower | None = None
         self._health: KafkaHealth | None = None
-        self._admin = AdminServer(self, self.telemetry, config.admin.token_file)
+        self._lease: Lease | None = None
+        self._admin = AdminServer(
+            self,
+            self.telemetry,
+            config.admin,
+            (*self.names, *_host_names(), config.listen.admin_host),
+        )
         self._meter = Meter(self.telemetry, self._count_pending)
+        self.watch = Watch(
+            config,
+            self.telemetry,
+            self._meter,
+            figures=self._figures,
+            pumps=lambda: self._pumps,
+            connections=self._connections,
+            mappings=lambda: self.mappings,
+            desk=lambda: self.desk,
+            reload=self.reload,
+        )
         self._started = time.time()
         self._starting = "starting"
         self._tracing = open_tracing(config.otel, config.topic_prefix)
@@ -114,16 +138,59 @@ class Appliance:
         await self._start_admin(announce)
         self._tasks.append(asyncio.create_task(self._meter.run()))
         self._tasks.append(asyncio.create_task(_sum_up_the_log()))
-        self._require_ports()  # before a running twin is fenced for nothing
+        self._tasks.append(asyncio.create_task(self.watch.run()))
+        if not self.config.standby:
+            self._require_ports()  # before a running twin is fenced for nothing
         settings = await self._start_kafka(announce)
-        self._health = KafkaHealth(settings)
-        self._tasks.append(asyncio.create_task(self._health.run()))
         own = OwnTopics(self.config.topic_prefix)
+        self._health = KafkaHealth(settings, own.state)
+        self._tasks.append(asyncio.create_task(self._health.run()))
+        if not self.config.standby:
+            await self._take_over(settings, own, announce)
+            return
+        lost = await self._stand_by(settings, own, announce)
+        await _unless(lost, self._take_over(settings, own, announce))
+
+    async def _stand_by(
+        self, settings: dict[str, Any], own: OwnTopics, announce: Callable[[str], None]
+    ) -> asyncio.Task[None]:
+        """Until we lead. The task that comes back ends when we do so no more."""
+        self._starting = STANDBY
+        await self._ensure_topics(settings, own)  # what is wrong with them shows now
+        await self._ask_kafka(partial(ensure_lease, settings, own))
+        self._starting = STANDBY
+        self._lease = Lease(settings, own, self.config.lease_s)
+        announce("standby: waiting for the lease")
+        await self._lease.won()
+        self._starting = "taking over"
+        announce("leading: taking over")
+        lost = asyncio.create_task(self._lease.lost())
+        self._tasks.append(lost)
+        self._queues = MappedQueues(self.config)  # the files may have changed since
+        await self._await_ports()
+        return lost
+
+    async def _await_ports(self) -> None:
+        """On one host the leader before us may not be quite gone."""
+        deadline = time.monotonic() + PORTS_S
+        while True:
+            try:
+                self._require_ports()
+                return
+            except ConfigError:
+                if time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(PORTS_LOOK_S)
+
+    async def _take_over(
+        self, settings: dict[str, Any], own: OwnTopics, announce: Callable[[str], None]
+    ) -> None:
         facts = await self._ensure_topics(settings, own)
         self._queues.open(settings, own, self.id, facts)
         await self._open_shards(settings, own, facts[own.state].partitions)
         await self._start_retained(settings, own)
         self._start_index(settings, own)
+        self.watch.open(settings, own, len(self._pumps))
         await self._listen(announce)
         self._starting = ""
         announce(f"ready: queue manager {self.id} as {', '.join(self.names)}")
@@ -144,6 +211,7 @@ class Appliance:
     async def stop(self) -> None:
         """The reverse of start: stop listening, drain, let go of Kafka."""
         self._starting = "stopping"
+        last_words: asyncio.Task[None] | None = None
         if self._server is not None:
             self._server.stop_listening()
             if self._srmp is not None:
@@ -153,9 +221,11 @@ class Appliance:
             if self._ping is not None:
                 self._ping.stop()
             if self._health and self._health.up and not any(task.done() for task in self._tasks):
+                self._intake.close()
                 await self._drain()
             self._courier.stop()
             self._server.hang_up()
+            last_words = asyncio.create_task(self._server.gone(LAST_WORDS_S))
             if self._srmp is not None:
                 await self._srmp.stop()
             if self._rpc is not None:
@@ -168,6 +238,8 @@ class Appliance:
         closes = [asyncio.create_task(pump.close()) for pump in self._pumps]
         if closes:  # one that hangs in a call to a dead Kafka is left behind
             await asyncio.wait(closes, timeout=CLOSE_S)
+        if self._lease is not None:  # not before: all that is ours is settled now
+            await self._lease.leave(CLOSE_S)
         self._queues.close()
         if self._follower is not None:
             await asyncio.to_thread(self._follower.stop)
@@ -175,6 +247,9 @@ class Appliance:
             await asyncio.to_thread(self._tracer.close)
         if self._index is not None:
             self._index.close()
+        self.watch.stop()
+        if last_words is not None:
+            await last_words
         await self._admin.stop()
         if "admin" in self.listeners:  # else it is somebody else's
             remove_runtime(self.config.data)
@@ -210,7 +285,8 @@ class Appliance:
         address = await self._admin.start(listen.admin_host, listen.admin)
         self.listeners["admin"] = address
         with self._writing_data():
-            write_runtime(self.config.data, f"http://{address}", os.getpid())
+            scheme = "https" if self.config.admin.certificate else "http"
+            write_runtime(self.config.data, f"{scheme}://{address}", os.getpid())
         announce(f"listening: admin on {address}")
 
     @contextmanager
@@ -437,7 +513,8 @@ class Appliance:
         self._srmp.postman.take([entry for entry in entries if entry.url], pump)
 
     def _on_jam(self, jammed: bool) -> None:
-        _log.warning("Kafka is %s", "jammed: reading stops" if jammed else "keeping up again")
+        if not self._intake.is_closing:
+            _log.warning("Kafka is %s", "jammed: reading stops" if jammed else "keeping up again")
         if self._server is not None:
             self._server.jam(jammed)
 
@@ -468,6 +545,7 @@ class Appliance:
             },
             ready=lambda: self.ready()[0],
             kafka_up=lambda: bool(self._health and self._health.up),
+            leading=lambda: self.role != STANDBY,
             jammed=lambda: bool(self._server) and self._intake.jammed,
             http_connections=lambda: self._srmp.connections if self._srmp else 0,
             streams=self._count_streams,
@@ -496,7 +574,16 @@ class Appliance:
         reasons = [self._starting] if self._starting else self._intake.complaints()
         if self._health is not None and not self._health.up:
             reasons.append(f"Kafka {self._health.why}")
+        if self._lease is not None and self._lease.why and not self._lease.is_held:
+            reasons.append(f"lease: {self._lease.why}")
         return not reasons, reasons
+
+    @property
+    def role(self) -> str:
+        """`alone`, or of several: `leader` or `standby`."""
+        if not self.config.standby:
+            return "alone"
+        return "leader" if self._lease is not None and self._lease.is_held else STANDBY
 
     def _depths(self) -> list[tuple[str, int, int]]:
         return self._retained.depths() if self._retained is not None else []
@@ -516,12 +603,29 @@ class Appliance:
         return await asyncio.to_thread(self._tracer.trace, kind, text)
 
     def status(self) -> dict[str, object]:
+        figures = self._figures()
+        return {
+            **figures,
+            "queues": overview.queues(
+                self.mappings.queues,
+                figures["topics"],
+                {queue: count for queue, count, _ in self._depths()},
+            ),
+            "sessions": overview.sessions(self._connections()),
+            "stream_list": overview.streams(self._pumps),
+            "acks_by_peer": overview.acks(self._pumps),
+            "forwards": overview.forwards(
+                self._pumps, self._srmp.forwarder.failing if self._srmp else ()
+            ),
+        }
+
+    def _figures(self) -> dict[str, Any]:
+        """What can be told every second: nothing that grows with senders or streams."""
         ready, reasons = self.ready()
-        connections = self._server.connections if self._server else set()
-        measured = self._meter.report()
         return {
             "ready": ready,
             "reasons": reasons,
+            "role": self.role,
             "queue_manager": {"id": str(self.id), "names": list(self.names)},
             "listeners": dict(self.listeners),
             "kafka": {"bootstrap.servers": self._bootstrap, "embedded": self._kafka is not None},
@@ -529,26 +633,18 @@ class Appliance:
             "topic_prefix": self.config.topic_prefix,
             "shards": len(self._pumps),
             "uptime_s": round(time.time() - self._started, 1),
-            "queues": overview.queues(
-                self.mappings.queues,
-                measured["topics"],
-                {queue: count for queue, count, _ in self._depths()},
-            ),
-            "sessions": overview.sessions(connections),
-            "session_count": len(connections),
+            "session_count": len(self._connections()),
             "streams": self._count_streams(),
             "pending_messages": self._count_pending(),
             "waiting_acks": self._courier.waiting if self._server else 0,
             "waiting_forwards": self._count_forwards(),
             "cloned_guids": self._server.clones() if self._server else {},
-            **measured,
+            **self._meter.report(),
             "shard_states": overview.shards(self._pumps),
-            "stream_list": overview.streams(self._pumps),
-            "acks_by_peer": overview.acks(self._pumps),
-            "forwards": overview.forwards(
-                self._pumps, self._srmp.forwarder.failing if self._srmp else ()
-            ),
         }
+
+    def _connections(self) -> set[Connection]:
+        return self._server.connections if self._server else set()
 
     def _kafka_state(self) -> str:
         if self._health is None:
@@ -565,3 +661,17 @@ async def _sum_up_the_log() -> None:
 def _host_names() -> tuple[str, ...]:
     host, full = socket.gethostname(), socket.getfqdn()
     return (host,) if full in (host, "localhost") else (host, full)
+
+
+async def _unless(lost: asyncio.Task[None], work: Coroutine[Any, Any, None]) -> None:
+    """Do it, unless the lease is lost meanwhile."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait((task, lost), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+    if lost.done():
+        lost.result()
+    task.result()

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, settings
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.masking import SECRETS
+from tests.docs.guarantees import PAGE, Proofs
 
 # How fast a machine is says nothing about what it runs.
 settings.register_profile(
@@ -37,6 +38,12 @@ def _forgotten_secrets() -> Iterator[None]:
     """What one test calls a password another may print."""
     yield
     SECRETS.clear()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Of several processes the first hears of all tests."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Proofs(PAGE.read_text()), "guarantees")
 
 
 @pytest.fixture(scope="session")

@@ -445,6 +445,7 @@ class Intake:
         self._pumps = pumps
         self._on_jam = on_jam
         self.jammed = False
+        self.is_closing = False
         for pump in pumps:
             pump.on_change = self.look
 
@@ -489,6 +490,11 @@ class Intake:
                 via,
             )
 
+    def close(self) -> None:
+        """What is here is committed, nothing more is read."""
+        self.is_closing = True
+        self.look()
+
     def look(self) -> None:
         """Jammed: Kafka is away or behind, so sessions should read no more for now."""
         load = max(p.pending for p in self._pumps), max(p.pending_bytes for p in self._pumps)
@@ -496,7 +502,7 @@ class Intake:
         if self.jammed:  # let go at half, so that it does not flutter
             limit = (MAX_PENDING // 2, MAX_PENDING_BYTES // 2)
         over = load[0] > limit[0] or load[1] > limit[1]
-        jammed = over or not all(p.is_open for p in self._pumps)
+        jammed = over or self.is_closing or not all(p.is_open for p in self._pumps)
         if jammed != self.jammed:
             self.jammed = jammed
             self._on_jam(jammed)

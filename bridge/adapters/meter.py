@@ -39,6 +39,11 @@ class Meter:
         self._looks.append((now, counts))
         self._follow(now, counts)
 
+    def totals(self) -> dict[str, float]:
+        """Since the start: messages, records and bytes."""
+        counts = self._counts()
+        return {name: _sum(counts, name) for name in _NAMES}
+
     def report(self) -> dict[str, Any]:
         """For `status`: sums since the start, and per second over the last looks."""
         now, counts = time.monotonic(), self._counts()

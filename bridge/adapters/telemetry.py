@@ -107,6 +107,7 @@ class Telemetry:
         self.waiting_acks = gauge("waiting_acks", "Acks and receipts that no peer has taken yet.")
         self.waiting_forwards = gauge("waiting_forwards", "Messages that wait for other hosts.")
         self.waiting_forward_bytes = gauge("waiting_forward_bytes", "And their size.")
+        self.leading = gauge("leading", "0 while it is the standby.")
         self.view_lag = gauge("view_lag_records", "Records that a local view has not read.", "view")
         self.data_free = gauge("data_free_bytes", "Room on the disk of the data folder.")
         self.data_size = gauge("data_size_bytes", "Size of that disk.")

@@ -19,6 +19,7 @@ from bridge.model.errors import BridgeError
 PROGRAM: Final = "msmq-bridge"
 # Modules of this package.
 COMMANDS: Final = (
+    "init",
     *("serve", "demo", "status", "doctor", "map", "queue", "trace", "send", "receive", "kafka"),
     "backfill",
 )
@@ -26,6 +27,7 @@ COMPLETE: Final = "_MSMQ_BRIDGE_COMPLETE"  # set by the completion script of a s
 FAILED: Final = 1
 USAGE: Final = 2
 INTERRUPTED: Final = 130
+SPARK: Final = ("pyspark", "py4j")
 
 
 def build(arguments: Sequence[str] = ()) -> typer.Typer:
@@ -50,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _usage(error)
     except BridgeError as error:
         return _fail(str(error))
+    except ModuleNotFoundError as error:
+        return _lacks(error)
     except typer.Abort:
         return _fail("stopped before it was done")
     except KeyboardInterrupt:
@@ -106,6 +110,14 @@ def _usage(error: typer.TyperException) -> int:
     if message:  # empty: a group without a command has just shown its help
         _fail(f"{message.rstrip('.')}; see '{path} --help'")
     return error.exit_code
+
+
+def _lacks(error: ModuleNotFoundError) -> int:
+    """An installation without the parts that only some commands need: Spark in the small image."""
+    package = (error.name or "").partition(".")[0]
+    if package not in SPARK:
+        raise error
+    return _fail(f"Spark is not here ({package}); use an installation or an image that has it")
 
 
 def _fail(message: str) -> int:

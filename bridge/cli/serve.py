@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from bridge.adapters.config_files import load_config
 from bridge.adapters.logs import say_what_was_left_out, setup_logging
@@ -45,6 +46,12 @@ def serve(
     live: Annotated[
         bool, typer.Option("--live", help="Show a live picture of what arrives.")
     ] = False,
+    standby: Annotated[
+        bool,
+        typer.Option(
+            "--standby", help="Wait while another appliance leads, take over when it is gone."
+        ),
+    ] = False,
     log_level: Annotated[
         LogLevel | None,
         typer.Option("--log-level", help="What goes to stderr.", case_sensitive=False),
@@ -66,6 +73,8 @@ def serve(
     usual = LogLevel.WARNING if live else LogLevel.INFO
     setup_logging(log_level or settings.log.level or usual, log_format or settings.log.format)
     raise_file_limit()
+    if standby:
+        settings = replace(settings, standby=True)
     try:
         asyncio.run(_serve(Appliance(settings), live=live))
     except Exception as error:

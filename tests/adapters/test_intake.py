@@ -931,3 +931,15 @@ def test_messages_that_are_refused_have_a_line_without_their_body(
     assert (told["reason"], told["messages"], told["transport"]) == ("unknown-queue", 2, "binary")
     assert told["message_id"] == plain(2).id
     assert "secret body" not in str(told)
+
+
+def test_who_closes_is_jammed_for_good() -> None:
+    async def scene(world: World) -> None:
+        world.submit(plain(1))
+        world.intake.close()
+        assert world.jams == [True]
+        await world.drain()  # what was there is committed
+        assert world.intake.jammed
+        assert world.jams == [True]
+
+    play(scene)

@@ -40,6 +40,12 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException | int | 
         (3, 3, ""),
         (BridgeError("it broke"), 1, "msmq-bridge: error: it broke\n"),
         (
+            ModuleNotFoundError(name="pyspark.sql"),
+            1,
+            "msmq-bridge: error: Spark is not here (pyspark); "
+            "use an installation or an image that has it\n",
+        ),
+        (
             ConfigError("bad", where="bridge.yaml:3:4", mend="mend it"),
             1,
             "msmq-bridge: error: bridge.yaml:3:4: bad; mend it\n",
@@ -63,6 +69,14 @@ def test_how_a_command_ends(
     assert printed.err.startswith(error)
     assert bool(printed.err) == bool(error)
     assert len(printed.err.splitlines()) <= 1
+
+
+def test_another_module_that_is_missing_is_a_bug(
+    command: Callable[[BaseException | int | None], None],
+) -> None:
+    command(ModuleNotFoundError(name="bridge.core.nothing"))
+    with pytest.raises(ModuleNotFoundError):
+        main(["go"])
 
 
 def test_our_own_bug_is_loud(command: Callable[[BaseException | int | None], None]) -> None:

@@ -27,6 +27,7 @@ NOT_THERE = ["--config", "/no/such/bridge.yaml"]
 
 # How each command fails at once, whatever the machine; None = it has nothing to fail at.
 FAULTS: dict[str, list[str] | None] = {
+    "init": [f"{__file__}/folder"],
     "serve": NOT_THERE,
     "demo": NOT_THERE,
     "status": NOT_THERE,

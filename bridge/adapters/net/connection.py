@@ -81,6 +81,7 @@ class Connection(asyncio.BufferedProtocol):
         self._brought = 0  # messages that the last read had
         self._read_at = 0.0
         self._is_resting = False
+        self._is_leaving = False
         self._held = 0  # bytes of a large packet whose end has not come
         self._bytes = 0
         self._unacked: deque[tuple[int, float]] = deque()  # messages by then, when they came
@@ -142,6 +143,12 @@ class Connection(asyncio.BufferedProtocol):
     def hang_up(self, reason: str) -> None:
         self._execute(self.session.close(reason))
 
+    def finish(self, reason: str) -> None:
+        """Hang up, but not before all that is decided is told. What the peer sends meanwhile is
+        read and not heard: unread bytes would make a reset of our end, which may overtake acks."""
+        self._is_leaving = True
+        self._execute(self.session.finish(reason, now()))
+
     def deliver(self, packets: list[tuple[UserMessage, int]]) -> None:
         """Messages of our own; the owner hears which were taken."""
         self._execute(self.session.deliver(packets, now()))
@@ -173,7 +180,7 @@ class Connection(asyncio.BufferedProtocol):
         self._throttle()
 
     def _throttle(self) -> None:
-        if self._peer_is_slow or self._is_resting or self._intake.jammed:
+        if not self._is_leaving and (self._peer_is_slow or self._is_resting or self._intake.jammed):
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
@@ -247,6 +254,11 @@ class Connection(asyncio.BufferedProtocol):
             )
         )
         self._unacked.clear()
+        if self._is_leaving and self._transport.can_write_eof():
+            self._transport.write_eof()
+            self._throttle()
+            self._loop.call_later(LINGER_S, self._transport.abort)
+            return
         self._transport.close()
         if self._transport.get_write_buffer_size():  # who does not read does not stay either
             self._loop.call_later(LINGER_S, self._transport.abort)

@@ -74,6 +74,7 @@ class RpcConnection(asyncio.BufferedProtocol):
         self._held = self._bytes = self._calls = 0
         self._user = ""
         self._is_open = False
+        self._is_deaf = False
         self.association: Association
 
     # -- asyncio.BufferedProtocol -----------------------------------------------------------
@@ -118,7 +119,8 @@ class RpcConnection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         if self._stall is not None:
             self._stall.cancel()
-        self._transport.resume_reading()
+        if not self._is_deaf:
+            self._transport.resume_reading()
         self._account()
 
     def _watch_stall(self) -> None:
@@ -133,6 +135,11 @@ class RpcConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     # -- events and commands ----------------------------------------------------------------
+
+    def stop_reading(self) -> None:
+        """What was asked is answered, nothing more is heard."""
+        self._is_deaf = True
+        self._transport.pause_reading()
 
     def hang_up(self, reason: str) -> None:
         self._execute(self.association.close(reason))

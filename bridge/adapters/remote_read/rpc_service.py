@@ -137,8 +137,10 @@ class RpcService:
         return None
 
     def stop_listening(self) -> None:
+        """Nothing more is asked; what was, may still be answered."""
         for server in self._servers.values():
             server.stop_listening()
+        self._process.stop_reading()
 
     async def stop(self) -> None:
         """What readers had not ended is available again."""

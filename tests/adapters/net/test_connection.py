@@ -315,3 +315,41 @@ def test_a_stranger_that_says_nothing_is_no_news(caplog: pytest.LogCaptureFixtur
         run(test())
     (line,) = [r for r in caplog.records if r.getMessage() == "session closed"]
     assert line.levelno == logging.DEBUG
+
+
+def test_who_finishes_is_heard_although_the_peer_goes_on() -> None:
+    """Unread bytes would turn the end into a reset; what is not committed is not told."""
+
+    async def test() -> None:
+        async with world() as made, client(made) as sender:
+            sender.writer.write(sender.messages(3))
+            await until(lambda: len(made.bodies) == 3 and not made.intake.pending)
+            made.intake.close()
+            sender.writer.write(sender.messages(50))  # nobody reads them
+            made.server.hang_up()
+            answer = await sender.read()
+            assert isinstance(answer, SessionAck)
+            assert answer.session.ack == 3
+            assert await sender.end() == b""
+            await sender.close()
+            await made.server.gone(20)
+            assert not made.server.connections
+            assert made.closed("shutdown") == 1
+        assert len(made.bodies) == 3
+
+    run(test())
+
+
+def test_who_does_not_hang_up_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LINGER_S", 0.1)
+
+    async def test() -> None:
+        async with world() as made, client(made) as sender:
+            made.server.hang_up()
+            await made.server.gone(0)
+            assert made.server.connections
+            await made.server.gone(20)  # until we end it
+            assert not made.server.connections
+            assert await sender.end() == b""
+
+    run(test())
