@@ -44,6 +44,7 @@ TopicPrefix = Annotated[
         description="1 to 240 letters, digits, dots, underscores or hyphens",
     ),
 ]
+LeaseSeconds = Annotated[float, Meta(ge=1, le=300, description="a number of seconds (1 to 300)")]
 Shards = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
 Level = Literal["none", "connect", "call", "packet", "integrity", "privacy"]
 
@@ -275,6 +276,32 @@ class RpcConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             )
 
 
+class LogConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Lines on stderr."""
+
+    format: Literal["auto", "text", "json"] = "auto"
+    """auto: text on a terminal, JSON lines otherwise."""
+    level: Literal["debug", "info", "warning", "error"] | None = None
+    """absent = info, or warning with `serve --live`."""
+
+
+class OtelConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Traces for OpenTelemetry; needs `pip install msmq-bridge[otel]`."""
+
+    endpoint: str | None = None
+    """URL of a collector (OTLP over HTTP); absent = OTEL_* of the environment, else no traces."""
+    ratio: Annotated[float, Meta(ge=0, le=1, description="a number from 0 to 1")] | None = None
+    """Of sessions and batches; absent = OTEL_TRACES_SAMPLER, else all of them."""
+
+    def __post_init__(self) -> None:
+        if self.endpoint is not None and not _URL.fullmatch(self.endpoint):
+            raise ConfigError(
+                "otel.endpoint must be an http:// or https:// URL",
+                where="endpoint",
+                mend="try http://localhost:4318",
+            )
+
+
 class Secret(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A value kept outside the file, looked up when the Kafka client is made; never in a log."""
 
@@ -312,6 +339,10 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The admin port."""
     rpc: RpcConfig = RpcConfig()
     """Remote read and clients."""
+    log: LogConfig = LogConfig()
+    """Lines on stderr."""
+    otel: OtelConfig = OtelConfig()
+    """Traces for OpenTelemetry."""
     kafka: Mapping[str, Property] = {}
     """librdkafka properties; without bootstrap.servers the embedded Kafka is started."""
     topic_prefix: TopicPrefix = "_msmq-bridge"
@@ -322,10 +353,20 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A mapping file or a folder of them; relative to the folder of the file."""
     shards: Shards = 2
     """Producers that run side by side; fixed when the state topic is created."""
+    standby: bool = False
+    """Wait while another appliance with this topic_prefix leads, take over when it is gone."""
+    lease_s: LeaseSeconds = 6.0
+    """A leader that is silent for so long is gone; brokers ask for 6 or more by default."""
 
     def __post_init__(self) -> None:
         for name, value in self.kafka.items():
             _check_property(name, value)
+        if self.standby and "bootstrap.servers" not in self.kafka:
+            raise ConfigError(
+                "a standby needs a Kafka that both appliances reach",
+                where="standby",
+                mend="set kafka.bootstrap.servers",
+            )
 
 
 # What exactly-once rests on (D1, D3): a property that we set ourselves, and its only value.

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
+from tests.docs.guarantees import PAGE, Proofs
 
 # How fast a machine is says nothing about what it runs.
 settings.register_profile(
@@ -29,6 +30,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _turn(path: Path) -> int:
     package = path.relative_to(Path(__file__).parent).parts[0]
     return _LONG.index(package) if package in _LONG else len(_LONG)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Of several processes the first hears of all tests."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Proofs(PAGE.read_text()), "guarantees")
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from bridge.adapters.masking import SECRETS
 from bridge.adapters.yaml_structs import Gathering, keys_of, read_struct
 from bridge.adapters.yaml_tree import Mark, Node, quoted, read_yaml
 from bridge.model.errors import ConfigError
@@ -93,7 +94,9 @@ def load_users(path: Path) -> Mapping[tuple[str, str], bytes]:
             if key in users:
                 what = f"user {quoted(text)} is there twice"
                 raise ConfigError(what, where=str(mark), mend="keep one of them")
-            users[key] = _account(text, node, path).hash()
+            account = _account(text, node, path)
+            users[key] = account.hash()
+            SECRETS.add(users[key].hex(), account.password or account.nt_hash)
     gathering.check()
     return users
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bridge.adapters.accounts import UserFile, load_users
+from bridge.adapters.masking import SECRETS
 from bridge.model.errors import ConfigError
 
 SECRET = bytes.fromhex("878d8014606cda29677a44efa1353fc7")  # NT hash of "secret"
@@ -29,6 +30,7 @@ def users(folder: Path, text: str) -> Path:
 
 def test_names_and_domains(tmp_path: Path) -> None:
     accounts = UserFile(users(tmp_path, GOOD))
+    assert SECRETS.hide(f"{SECRET.hex()} 12345678") == "*** ***"  # they get into no log
     assert accounts.nt_hash("ANN", "") == SECRET
     assert accounts.nt_hash("Ann", "other") == SECRET  # a plain name is good for any domain
     assert accounts.nt_hash("ann", "dom") == PASSWORD  # but the domain's own comes first

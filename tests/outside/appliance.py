@@ -54,6 +54,7 @@ class Settings:
     rpc: Mapping[str, object] = field(default_factory=dict)
     users: Mapping[str, str] = field(default_factory=dict)  # of remote readers: their passwords
     defaults: Mapping[str, object] = field(default_factory=dict)  # of the mappings
+    top: Mapping[str, object] = field(default_factory=dict)  # further keys of the file
     token: str = ""  # of the admin port
 
 
@@ -120,6 +121,7 @@ class Appliance:
             "topic_prefix": self.prefix,
             "data": str(self.data),
             "mappings": str(mappings),
+            **wanted.top,
         }
         usual = {name: {"transactional": kind} for name, kind in QUEUES.items()}
         entries: dict[str, Mapping[str, object]] = {**usual, **wanted.queues}
