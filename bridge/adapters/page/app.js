@@ -1,7 +1,7 @@
 // Starts the page: who may look, the state on top, the views below.
 
 import { h, fill, say, notice } from "./dom.js";
-import { clock } from "./format.js";
+import { clock, stateOf } from "./format.js";
 import { live } from "./live.js";
 import { route } from "./route.js";
 import { learn, lock, may, unlock } from "./session.js";
@@ -65,8 +65,9 @@ function tell() {
     state.dataset.kind = "bad";
     say(word, live.refusal || `Not reachable since ${clock(live.awaySince)}`);
   } else if (figures) {
-    state.dataset.kind = figures.ready ? "ok" : "bad";
-    say(word, figures.ready ? "Ready" : `Not ready: ${figures.reasons.join("; ")}`);
+    const [kind, name, why] = stateOf(figures);
+    state.dataset.kind = kind;
+    say(word, why ? `${name}: ${why}` : name);
   }
   root.classList.toggle("away", live.awaySince !== null);
   if (figures) say(who, figures.queue_manager.names.join(", "));

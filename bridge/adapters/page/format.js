@@ -63,3 +63,10 @@ const VERDICTS = {
 export function verdict(name) {
   return VERDICTS[name] ?? ["", name, ""];
 }
+
+// [kind, word, why] of the whole appliance. One that stands by is not ill: another one leads.
+export function stateOf(figures) {
+  const why = figures.reasons.filter((reason) => reason !== figures.role).join("; ");
+  if (figures.ready) return ["ok", figures.role === "leader" ? "Ready, leading" : "Ready", ""];
+  return figures.role === "standby" ? [why ? "warn" : "", "Standby", why] : ["bad", "Not ready", why];
+}

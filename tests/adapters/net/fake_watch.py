@@ -30,14 +30,16 @@ class FakeWatch:
         self.mappings = Mappings()
         self.fault: Exception | None = None
         self.asked: list[tuple[Any, ...]] = []
+        self.role, self.reasons = "alone", list[str]()
         self._desk = desk
         self._views = Views(lambda: pumps(self.pump), lambda: self.connections)
 
     def live(self, since: float) -> dict[str, Any]:
         self._note("live", since)
         return {
-            "ready": True,
-            "reasons": [],
+            "ready": not self.reasons,
+            "reasons": self.reasons,
+            "role": self.role,
             "queue_manager": {"id": "3f8a0c5e-6a0b-4c55-9f0e-0d3c2b1a4f77", "names": ["BRIDGE01"]},
             "listeners": {"binary": "127.0.0.1:1801"},
             "kafka": {"bootstrap.servers": "broker1:9092", "embedded": False},

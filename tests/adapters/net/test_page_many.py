@@ -83,6 +83,23 @@ def test_the_page_stays_small(browser: Browser) -> None:
         assert max(sizes.values()) < MOST_BYTES, sizes
 
 
+def test_one_that_stands_by_is_not_ill(browser: Browser) -> None:
+    appliance = FakeAppliance()
+    state: list[tuple[str, list[str], str, str]] = [
+        ("standby", ["standby"], "Standby", ""),
+        ("standby", ["standby", "Kafka is away"], "Standby: Kafka is away", "warn"),
+        ("leader", [], "Ready, leading", "ok"),
+        ("alone", ["Kafka is away", "starting"], "Not ready: Kafka is away; starting", "bad"),
+    ]
+    with served(appliance) as url, quiet_page(browser) as page:
+        appliance.watch.role, appliance.watch.reasons = state[0][:2]
+        page.goto(url)
+        for role, reasons, word, kind in state:
+            appliance.watch.role, appliance.watch.reasons = role, reasons
+            expect(page.locator("#state")).to_have_text(word)
+            expect(page.locator("#state")).to_have_attribute("data-kind", kind)
+
+
 def _weigh(answer: Response, sizes: dict[str, int]) -> None:
     if "/api/" in answer.url:
         sizes[answer.url] = int(answer.headers.get("content-length", "0"))

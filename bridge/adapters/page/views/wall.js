@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { chart } from "../charts.js";
 import { chip, fill, h, say } from "../dom.js";
-import { brief, clock, count, seconds } from "../format.js";
+import { brief, clock, count, seconds, stateOf } from "../format.js";
 import { every, live, whileShown } from "../live.js";
 import { THROUGHPUT } from "./overview.js";
 
@@ -27,10 +27,10 @@ export function wall() {
     chart("Throughput", THROUGHPUT, { height: Math.max(200, innerHeight * 0.44), fixed: 600, apart: 130, font: "18px system-ui, sans-serif" }), problems);
 
   whileShown(element, (told) => {
-    const isWell = told.ready && !live.awaySince;
-    banner.dataset.kind = isWell ? "ok" : "bad";
-    say(word, live.awaySince ? `Not reachable since ${clock(live.awaySince)}` : told.ready ? "Ready" : "Not ready");
-    say(about, live.awaySince ? "" : told.ready ? told.queue_manager.names[0] : told.reasons.join("; "));
+    const [kind, name, why] = live.awaySince ? ["bad", `Not reachable since ${clock(live.awaySince)}`, ""] : stateOf(told);
+    banner.dataset.kind = kind;
+    say(word, name);
+    say(about, why || told.queue_manager.names[0]);
     FIGURES.forEach(([, value], at) => say(tiles[at].querySelector("strong"), value(told)));
   });
   every(1000, element, () => say(time, clock(new Date())));
