@@ -136,8 +136,15 @@ def victims(run: subprocess.Popen[str], kind: str) -> list[psutil.Process]:
     children = driver.children(recursive=True)
     if kind == "jvm":
         return [child for child in children if child.name() == "java"]
-    daemons = [c for c in children if "pyspark.daemon" in " ".join(c.cmdline())]
+    daemons = [child for child in children if "pyspark.daemon" in _command(child)]
     return [c for c in daemons if any(c.ppid() == d.pid for d in daemons)]
+
+
+def _command(process: psutil.Process) -> str:
+    """Empty for one that has ended, whether or not somebody has asked how."""
+    with suppress(psutil.Error):
+        return " ".join(process.cmdline())
+    return ""
 
 
 def kill_when(run: subprocess.Popen[str], kind: str, ready: Callable[[], bool]) -> bool:
