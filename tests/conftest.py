@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
+from bridge.adapters.masking import SECRETS
 from tests.docs.guarantees import PAGE, Proofs
 
 # How fast a machine is says nothing about what it runs.
@@ -30,6 +31,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _turn(path: Path) -> int:
     package = path.relative_to(Path(__file__).parent).parts[0]
     return _LONG.index(package) if package in _LONG else len(_LONG)
+
+
+@pytest.fixture(autouse=True)
+def _forgotten_secrets() -> Iterator[None]:
+    """What one test calls a password another may print."""
+    yield
+    SECRETS.clear()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 MASK: Final = "***"
 MOST: Final = 10_000  # values
+_BEGINNING: Final = 64  # characters that give it away: a message may be cut behind them
 SHORT: Final = 6  # characters; below that it may be a part of a word
 _SENSITIVE: Final = re.compile(
     r"(?i)(password|passwd|passphrase|secret|token|nt_hash|jaas|api[._-]?key|private[._-]?key"
@@ -45,6 +46,8 @@ class Secrets:
         self._long: tuple[str, ...] = ()
         self._short: tuple[re.Pattern[str], ...] = ()
         self._known: set[str] = set()
+        self._forms: set[str] = set()
+        self._is_stale = False
 
     def add(self, *values: object) -> None:
         """Also as they look in a repr or in a URL."""
@@ -57,12 +60,29 @@ class Secrets:
 
     def _remember(self, text: str) -> None:
         forms = {text, repr(text)[1:-1], quote(text, safe="", errors="replace")}
-        long = {form for form in forms if len(form) >= SHORT}
-        self._long = tuple(sorted({*self._long, *long}, key=len, reverse=True))
-        words = [re.compile(rf"(?<!\w){re.escape(form)}(?!\w)") for form in forms - long]
-        self._short += tuple(words)
+        forms |= {form[:_BEGINNING] for form in forms if len(form) > _BEGINNING}
+        self._forms |= forms
+        self._is_stale = True
+
+    def _sort(self) -> None:
+        """Once for many: a file of users has thousands. The longest come first."""
+        with self._lock:
+            forms = sorted(self._forms, key=len, reverse=True)
+            self._long = tuple(form for form in forms if len(form) >= SHORT)
+            self._short = tuple(
+                re.compile(rf"(?<!\w){re.escape(form)}(?!\w)") for form in forms[len(self._long) :]
+            )
+            self._is_stale = False
+
+    def clear(self) -> None:
+        with self._lock:
+            self._known.clear()
+            self._forms.clear()
+            self._is_stale = True
 
     def hide(self, text: str) -> str:
+        if self._is_stale:
+            self._sort()
         for secret in self._long:
             if secret in text:
                 text = text.replace(secret, MASK)

@@ -101,3 +101,12 @@ def test_a_broken_change_changes_nothing_and_is_said_once(
     assert accounts.nt_hash("ann", "") == SECRET
     path.write_text("ann: {password: Password}")
     assert accounts.nt_hash("ann", "") == PASSWORD
+
+
+@pytest.mark.parametrize(
+    "text", ["ann: {password: 87654321}", "ann: 87654321", "ann: {password: a, x: ['87654321']}"]
+)
+def test_an_error_that_quotes_a_secret_is_masked(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_users(users(tmp_path, text))
+    assert "87654321" not in SECRETS.hide(str(caught.value))

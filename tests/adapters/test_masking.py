@@ -22,6 +22,14 @@ def test_a_secret_with_special_characters_is_hidden_in_its_repr() -> None:
     assert "word" not in secrets.hide(repr({"k": "pa\\ss\nword'x"}))
 
 
+def test_the_beginning_of_a_long_one_is_hidden_too() -> None:
+    secrets = Secrets()
+    secrets.add("key-" + "x" * 200)
+    assert secrets.hide("not 'key-" + "x" * 73 + "...'") == "not '***" + "x" * 13 + "...'"
+    secrets.clear()
+    assert secrets.hide("key-" + "x" * 200) == "key-" + "x" * 200
+
+
 def test_the_longest_goes_first() -> None:
     secrets = Secrets()
     secrets.add("secret-a", "secret-a-and-more")

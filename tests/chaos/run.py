@@ -22,7 +22,7 @@ from tests.chaos.senders import RETAINED
 from tests.outside.appliance import QUEUES
 from tests.outside.records import create_topics
 
-SENDERS = 16
+SENDERS = 17  # one of each kind, also of those whose messages are read
 RATE = 250.0  # messages a second, all senders together
 PARTITIONS = 2
 

@@ -20,7 +20,17 @@ from tests.support.page_checks import faint_texts, nameless
 pytestmark = [pytest.mark.kafka, needs_browser]
 
 TOKEN = "s3cret-of-the-page"  # noqa: S105 - of this test
-VIEWS = ("overview", "queues", "sessions", "streams", "trace", "verdicts", "mappings", "health")
+VIEWS = {  # and what is there when it has been told
+    "overview": ".findings li, .good",
+    "queues": "tbody td.code",
+    "sessions": "tbody td",
+    "streams": "tbody td.code",
+    "trace": "#trace-text",
+    "verdicts": "tbody td .chip.bad",
+    "mappings": ".card .good",
+    "health": ".findings li .chip.ok",
+    "wall": ".banner[data-kind=ok]",
+}
 SOON_MS = 15_000
 
 
@@ -266,9 +276,10 @@ def test_every_view_can_be_read(
     """Contrast of 4.5 and more, a name on everything that can be used, no sideways scrolling."""
     with quiet_page(browser, color_scheme=scheme, viewport=size, reduced_motion="reduce") as page:
         opened(page, appliance)
-        for view in (*VIEWS, "wall"):
+        for view, told in VIEWS.items():
             page.evaluate(f"location.hash = '{view}'")
             expect(page).to_have_title(re.compile(view.capitalize()))
+            expect(page.locator(told).first).to_be_visible()
             assert faint_texts(page) == [], view
             assert nameless(page) == [], view
             assert not page.evaluate("document.documentElement.scrollWidth > innerWidth"), view

@@ -5,12 +5,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from playwright.sync_api import Page, Response, expect
+import pytest
+from playwright.sync_api import Browser, Page, Response, expect
 
 from bridge.model.verdict import Cursor
 from tests.adapters.fake_pumps import connection, guid
 from tests.adapters.net.fake_appliance import FakeAppliance, admin_server
 from tests.support.browser import chromium, needs_browser, quiet_page
+from tests.support.page_checks import faint_texts, nameless
 
 pytestmark = needs_browser
 
@@ -52,8 +54,22 @@ def served(appliance: FakeAppliance) -> Iterator[str]:
         loop.close()
 
 
-def test_the_page_stays_small() -> None:
-    with served(crowded()) as url, chromium() as browser, quiet_page(browser) as page:
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as made:
+        yield made
+
+
+def test_what_measures_the_page_can_fail(browser: Browser) -> None:
+    """Of grey on white, an input and a link without a name."""
+    with quiet_page(browser) as page:
+        page.set_content("<p style='color:#888'>faint</p><input><a href='#'></a><button>b</button>")
+        assert faint_texts(page) == ["3.54: faint"]
+        assert nameless(page) == ["<input>", '<a href="#"></a>']
+
+
+def test_the_page_stays_small(browser: Browser) -> None:
+    with served(crowded()) as url, quiet_page(browser) as page:
         sizes: dict[str, int] = {}
         page.on("response", lambda answer: _weigh(answer, sizes))
         page.goto(f"{url}/#streams")

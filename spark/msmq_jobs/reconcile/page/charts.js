@@ -84,7 +84,14 @@ function timelineChart(figure) {
   const bucket = data.timeline.bucket_s;
   const points = withSilence(data.timeline.points, bucket);
   const at = points.map((p) => Date.parse(p.at) / 1000);
-  const each = ["sent", "landed", "accepted"].map((key) => points.map((p) => p[key]));
+  // A ledger that was not read has no line, which is not the same as a line of zeros.
+  const looks = () => ({ // asked again when the theme changes
+    sent: { label: "Sent", stroke: colour("sent"), fill: faded(colour("sent"), 0.28), width: 1 },
+    landed: { label: "Landed", stroke: colour("landed"), width: 1.6 },
+    accepted: { label: "Accepted", stroke: colour("accepted"), width: 1.6, dash: [5, 7] },
+  });
+  const keys = Object.keys(looks()).filter((key) => points.some((p) => p[key]));
+  const each = keys.map((key) => points.map((p) => p[key]));
   const running = (values) => { let all = 0; return values.map((v) => (all += v)); };
   const show = (v) => integer.format(v);
   const shown = (u, v) => (v == null ? "" : show(v));
@@ -97,16 +104,14 @@ function timelineChart(figure) {
       "Running total": () => ({ values: [at, ...each.map(running)] }),
     },
     columns: [{ name: "From (UTC)", values: points.map((p) => p.at), show: moment },
-      ...["Sent", "Landed", "Accepted"].map((name, i) => ({ name, values: each[i], show }))],
+      ...keys.map((key, i) => ({ name: looks()[key].label, values: each[i], show }))],
     options: () => ({
       tzDate: UTC,
       cursor: { y: false, drag: { x: true, y: false } },
       scales: { y: { range: (u, low, high) => [0, Math.max(1, high * 1.08)] } },
       axes: [axis({ grid: { show: false }, space: 76, size: 30, values: (u, splits, i, space, step) => splits.map((v) => tick(v, step)) }), axis({ size: 52, values: (u, splits) => splits.map((v) => short.format(v)) })],
       series: [{ label: "UTC", value: (u, v) => (v == null ? "" : new Date(v * 1000).toISOString().slice(0, 16).replace("T", " ")) },
-        { label: "Sent", stroke: colour("sent"), fill: faded(colour("sent"), 0.28), width: 1, points: { show: points.length < 3 }, value: shown },
-        { label: "Landed", stroke: colour("landed"), width: 1.6, points: { show: points.length < 3 }, value: shown },
-        { label: "Accepted", stroke: colour("accepted"), width: 1.6, dash: [5, 7], points: { show: points.length < 3 }, value: shown }],
+        ...keys.map((key) => ({ ...looks()[key], points: { show: points.length < 3 }, value: shown }))],
     }),
   });
 }
