@@ -109,6 +109,11 @@ _MONITOR: Final = _whole(
             "items": _object(
                 port=_TEXT,
                 path=_TEXT,
+                scheme={"enum": ["http", "https"]},
+                tlsConfig={"type": "object"},
+                authorization=_object(
+                    "credentials", type=_TEXT, credentials=_object("key", name=_TEXT, key=_TEXT)
+                ),
                 interval=_DURATION,
                 scrapeTimeout=_DURATION,
                 relabelings={

@@ -156,7 +156,7 @@ def test_of_two_one_waits(values: str) -> None:
     spec = one("StatefulSet", rendered(values))["spec"]
     args = spec["template"]["spec"]["containers"][0]["args"]
     assert ("--standby" in args) is (spec["replicas"] == 2)
-    assert parsed([word for word in args if word != "--standby"]) == ("serve",)
+    assert parsed(args) == ("serve",)
 
 
 @pytest.mark.parametrize("values", FILES)
@@ -172,17 +172,31 @@ def test_services_send_to_ready_pods_of_the_appliance_only(values: str) -> None:
         assert meta["labels"]["app.kubernetes.io/component"] == "batch"
 
 
-def test_probes() -> None:
-    container = one("StatefulSet", rendered("minimal"))["spec"]["template"]["spec"]["containers"][0]
+@pytest.mark.parametrize(
+    ("values", "scheme"),
+    [("minimal", "HTTP"), ("everything", "HTTPS"), ("existing-secrets", "HTTPS")],
+)
+def test_probes(values: str, scheme: str) -> None:
+    container = one("StatefulSet", rendered(values))["spec"]["template"]["spec"]["containers"][0]
     paths = {
         name: container[name]["httpGet"]
         for name in ("startupProbe", "livenessProbe", "readinessProbe")
     }
     assert paths == {
-        "startupProbe": {"path": "/livez", "port": "admin"},
-        "livenessProbe": {"path": "/livez", "port": "admin"},
-        "readinessProbe": {"path": "/readyz", "port": "admin"},
+        "startupProbe": {"path": "/livez", "port": "admin", "scheme": scheme},
+        "livenessProbe": {"path": "/livez", "port": "admin", "scheme": scheme},
+        "readinessProbe": {"path": "/readyz", "port": "admin", "scheme": scheme},
     }
+
+
+def test_the_admin_port_knows_the_name_of_its_service(tmp_path: Path) -> None:
+    """Else its page is refused there: DNS rebinding."""
+    for values, more in (("minimal", []), ("everything", ["bridge01-admin.example.com"])):
+        name = one("Service", rendered(values), "-admin")["metadata"]["name"]
+        config = load_config(written(rendered(values), tmp_path))
+        own = [name, f"{name}.queues", f"{name}.queues.svc"]
+        assert list(config.admin.names) == [*own, *more]
+    assert config.admin.protect_reads  # what the user says stays
 
 
 def test_the_load_balancer() -> None:
@@ -258,6 +272,7 @@ def test_monitoring() -> None:
     matching = [o for o in of_kind("Service", objects) if wanted <= o["metadata"]["labels"].items()]
     assert matching == [service]  # or every pod would be read twice
     assert monitor["metadata"]["labels"]["release"] == "prometheus"
+    assert monitor["spec"]["endpoints"][0]["scheme"] == "https"
     [renamed] = monitor["spec"]["endpoints"][0]["relabelings"]
     rules_text = (CHART / "files" / "alerts.yaml").read_text(encoding="utf-8")
     jobs = set(re.findall(r'job="([^"]+)"', rules_text))
@@ -437,14 +452,14 @@ class Ready(BaseHTTPRequestHandler):
 def test_what_helm_test_runs(tmp_path: Path) -> None:
     [container] = one("Pod", rendered("everything"))["spec"]["containers"]
     assert container["command"] == ["python", "-c"]
-    script, host, admin, seconds, *ports = container["args"]
-    assert (host, admin, seconds) == ("msmq-pods", "9280", "120")
+    script, scheme, host, admin, seconds, *ports = container["args"]
+    assert (scheme, host, admin, seconds) == ("https", "msmq-pods", "9280", "120")
     assert set(ports) == {"1801", "8080", "8443", "2203", "2205", "10135"}  # not the UDP one
     server = HTTPServer(("127.0.0.1", 0), Ready)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     port = str(server.server_address[1])
-    run = [sys.executable, "-c", script, "127.0.0.1", port]
+    run = [sys.executable, "-c", script, "http", "127.0.0.1", port]
     try:
         good = subprocess.run([*run, "0", port], capture_output=True, text=True, timeout=30)
         bad = subprocess.run([*run, "0", "1"], capture_output=True, text=True, timeout=30)

@@ -99,6 +99,18 @@ sasl.password: {file: {{ $secrets }}/{{ $name }}/password}
 {{- end }}
 {{- end }}
 
+{{/* HTTP or HTTPS at the admin port. */}}
+{{- define "msmq-bridge.adminScheme" -}}
+{{- ternary "HTTPS" "HTTP" (or .Values.admin.tls (not (empty (default dict .Values.config.admin).certificate))) }}
+{{- end }}
+
+{{/* How browsers in the cluster call the admin port, beside what the user says. */}}
+{{- define "msmq-bridge.adminNames" -}}
+{{- $name := include "msmq-bridge.named" (list . "admin") }}
+{{- $own := list $name (printf "%s.%s" $name .Release.Namespace) (printf "%s.%s.svc" $name .Release.Namespace) }}
+{{- concat $own (default list (default dict .Values.config.admin).names) | uniq | toYaml }}
+{{- end }}
+
 {{/* bridge.yaml: the user's, with what only the chart can know. */}}
 {{- define "msmq-bridge.config" -}}
 {{- $listen := dict "host" "0.0.0.0" "admin" .Values.admin.port "admin_host" "0.0.0.0" }}
@@ -107,7 +119,8 @@ sasl.password: {file: {{ $secrets }}/{{ $name }}/password}
 {{- end }}
 {{- $kafka := include "msmq-bridge.kafka" . | fromYaml }}
 {{- $config := mergeOverwrite (dict "kafka" $kafka) (deepCopy .Values.config) }}
-{{- $own := dict "listen" $listen "data" "/var/lib/msmq-bridge" "mappings" "/etc/msmq-bridge/mappings" }}
+{{- $admin := dict "names" (include "msmq-bridge.adminNames" . | fromYamlArray) }}
+{{- $own := dict "listen" $listen "admin" $admin "data" "/var/lib/msmq-bridge" "mappings" "/etc/msmq-bridge/mappings" }}
 {{- mergeOverwrite $config $own | toYaml }}
 {{- end }}
 
