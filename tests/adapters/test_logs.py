@@ -105,7 +105,11 @@ def test_a_second_call_replaces_the_first(lines: io.StringIO) -> None:
 # -- hostile text -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("hostile", ["a\nFAKE LINE\x1b[31m", "a\r\nb\u2028c\x85d", "\ud800"])
+@pytest.mark.parametrize(
+    "hostile",
+    ["a\nFAKE LINE\x1b[31m", "a\r\nb\u2028c\x85d", "\ud800"],
+    ids=["newline", "other newlines", "half a pair"],  # a worker cannot tell of half a pair
+)
 def test_a_peer_cannot_begin_a_line(hostile: str, text: io.StringIO) -> None:
     LOGGER.info("peer says %s", hostile, extra=fields(label=hostile))
     assert len(text.getvalue().splitlines()) == 1
