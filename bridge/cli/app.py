@@ -17,7 +17,7 @@ PROGRAM: Final = "msmq-bridge"
 # Modules of this package.
 COMMANDS: Final = (
     *("serve", "demo", "status", "doctor", "map", "queue", "trace", "send", "receive", "kafka"),
-    "backfill",
+    *("backfill", "reconcile"),
 )
 COMPLETE: Final = "_MSMQ_BRIDGE_COMPLETE"  # set by the completion script of a shell
 FAILED: Final = 1

@@ -49,8 +49,13 @@ def _fits(mapping: QueueMapping) -> Column:
     name = mapping.queue.lower()
     if not mapping.queue.has_wildcard:
         return F.col("queue") == name
-    escaped = "".join(f"\\{char}" if char in "%_\\" else char for char in name)
-    return F.col("queue").like(escaped.replace("*", "%").replace("?", "_"))
+    return like(F.col("queue"), name)
+
+
+def like(column: Column, pattern: str) -> Column:
+    """* and ? stand for what they do in mappings."""
+    escaped = "".join(f"\\{char}" if char in "%_\\" else char for char in pattern)
+    return column.like(escaped.replace("*", "%").replace("?", "_"))
 
 
 def is_envelope(mappings: Mappings) -> Column | None:

@@ -49,6 +49,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
     since: int | None = None
     until: int | None = None
+    watermark: int = 0
     new_from: int  # the watermark, less the window
     audit_from: int | None = None  # the audit has lost what is older
 
