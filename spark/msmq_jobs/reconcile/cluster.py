@@ -56,17 +56,17 @@ def _first(settings: Mapping[str, Any], topics: Mapping[str, int]) -> Offsets:
         for n in range(partitions)
     }
     found: Offsets = {topic: {} for topic in topics}
-    asked = admin_client(settings).list_offsets(places, request_timeout=CALL_TIMEOUT_S)
-    for place, future in asked.items():
+    admin = admin_client(settings)  # without a name it would be gone before it is answered
+    for place, future in admin.list_offsets(places, request_timeout=CALL_TIMEOUT_S).items():
         found[place.topic][place.partition] = int(future.result().offset)
     return found
 
 
 def _compacted(settings: Mapping[str, Any], topics: Iterable[str]) -> frozenset[str]:
     resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
-    told = admin_client(settings).describe_configs(resources)
+    admin = admin_client(settings)
     return frozenset(
         resource.name
-        for resource, future in told.items()
+        for resource, future in admin.describe_configs(resources).items()
         if "compact" in str(future.result()["cleanup.policy"].value)
     )

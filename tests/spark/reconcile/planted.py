@@ -24,6 +24,7 @@ from confluent_kafka import Producer
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.topics import OwnTopics, ensure_topics
+from msmq_jobs.reconcile.job import Order
 from tests.cli.program import run
 from tests.spark.reconcile import world
 from tests.spark.reconcile.world import LATEST, ORDERS, PLAIN, SENDERS, Copy, Seen, World
@@ -71,6 +72,10 @@ def planted(count: int, seed: int, start: int) -> World:
     return World(messages, WINDOW_MS)
 
 
+class Silent:
+    def stage(self, text: str) -> None: ...
+
+
 class Scene:
     """A cluster with the world in it, and the command as a user runs it."""
 
@@ -107,8 +112,16 @@ class Scene:
             producer.begin_transaction()
             self._produce(producer, part)
             producer.commit_transaction(60)
-        self._audit(producer)
+        self._audit(producer, self.world.messages)
         self._noise(producer)
+
+    def add(self, more: World) -> None:
+        """Traffic that comes later; it has no export."""
+        producer = transactional_producer(self.bootstrap, unique("plant"))
+        producer.begin_transaction()
+        self._produce(producer, more.places)
+        producer.commit_transaction(60)
+        self._audit(producer, more.messages)
 
     def _produce(self, producer: Producer, places: Sequence[world.Place]) -> None:
         for place in places:
@@ -127,8 +140,7 @@ class Scene:
                 except BufferError:
                     producer.poll(0.1)
 
-    def _audit(self, producer: Producer) -> None:
-        messages = self.world.messages
+    def _audit(self, producer: Producer, messages: Sequence[Seen]) -> None:
         for start in range(0, len(messages), 5000):
             producer.begin_transaction()
             part = messages[start : start + 5000]
@@ -167,6 +179,10 @@ class Scene:
                 columns.append([list(row["headers"].items()) for row in part])
                 arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
                 file.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
+
+    def order(self, **changes: Any) -> Order:
+        known: dict[str, Any] = {"config": self.config, "out": str(self.folder / "out")}
+        return Order(**{**known, "sources": (str(self.export),), **changes})
 
     def reconcile(self, *options: str, timeout: float = 3600) -> tuple[int, dict[str, Any]]:
         line = ("reconcile", "--config", str(self.config), "--source", str(self.export))

@@ -92,11 +92,8 @@ class World:
 
     def __post_init__(self) -> None:
         self.places = list(_laid_out(self.messages))
-
-    @property
-    def watermark(self) -> int:
-        times = [seen.at for seen in self.messages if seen.copies or set(seen.audit) & TOLD]
-        return max(times, default=max((seen.sent for seen in self.messages), default=0))
+        times = [seen.at for seen in self.messages if seen.copies or set(seen.audit) & TAKEN]
+        self.watermark = max(times, default=max((seen.sent for seen in self.messages), default=0))
 
     def records(self, spark: SparkSession) -> DataFrame:
         return spark.createDataFrame([record(p) for p in self.places], RECORD)
@@ -158,7 +155,8 @@ class World:
         return "in_flight" if is_new else "missing"
 
 
-TOLD = {"accepted", "backfilled", "expired", "rejected", "out_of_order"}
+TAKEN = {"accepted", "backfilled"}
+TOLD = TAKEN | {"expired", "rejected", "out_of_order"}
 
 
 def _is_altered(seen: Seen) -> bool:
