@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 
-.PHONY: setup run test lint unit bench mass profile soak soak-backfill spark-wheel fuzz clean lock
+.PHONY: setup run test lint unit bench mass profile soak soak-backfill prove-reconcile bench-reconcile
+.PHONY: spark-wheel fuzz clean lock
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +18,8 @@ help:
 	@echo "make profile  where the time goes in the bridge under load"
 	@echo "make soak   kills, freezes, cuts by a seeded schedule, then a verdict (MINUTES=5 SEED=… ONLY=srmp|retained)"
 	@echo "make soak-backfill  100,000 messages backfilled, killed at random meanwhile (MESSAGES= SEED=)"
+	@echo "make prove-reconcile  planted faults of every kind among a million messages: each found, none invented (COUNT= SEED=)"
+	@echo "make bench-reconcile  ten million messages beside a bare full outer join (MESSAGES=)"
 	@echo "make spark-wheel  dist/*.whl for spark-submit --py-files"
 	@echo "make fuzz   every parser, guided by coverage (MINUTES=5)"
 	@echo "make setup / lock / clean"
@@ -67,6 +70,12 @@ soak: setup
 MESSAGES ?= 100000
 soak-backfill: setup
 	$(BIN)/python -m tests.spark.backfill.killing --messages $(MESSAGES) $(if $(SEED),--seed $(SEED))
+
+prove-reconcile: setup
+	$(BIN)/python -m tests.spark.reconcile.planted --count $(COUNT) $(if $(SEED),--seed $(SEED))
+
+bench-reconcile: setup
+	$(BIN)/python -m tests.spark.reconcile.bench $(if $(filter command line,$(origin MESSAGES)),--messages $(MESSAGES))
 
 spark-wheel: setup
 	$(BIN)/uv build --wheel --out-dir dist .

@@ -6,6 +6,8 @@ Only small aggregates leave Spark: per queue, at most so many senders, points an
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import reduce
 from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame
@@ -213,22 +215,29 @@ def _offenders(
     verdicts: DataFrame, landed: DataFrame, totals: Mapping[str, int]
 ) -> dict[str, list[dict[str, Any]]]:
     """The first of each by queue and id; where their copies lie, for people."""
-    found: dict[str, list[dict[str, Any]]] = {}
-    for name in VERDICTS:
-        if name == DELIVERED or not totals[name]:
-            continue
-        some = verdicts.where(F.col("verdict") == name).orderBy("queue", "message_id")
-        some = some.limit(MAX_OFFENDERS)
-        keys = some.select("message_id", F.lower("queue").alias("queue"))
-        places = F.sort_array(F.collect_list(F.struct("topic", "partition", "offset")))
-        copies = (
-            landed.join(F.broadcast(keys), on=["message_id", "queue"], how="left_semi")
-            .groupBy("message_id", "queue")
-            .agg(F.slice(places, 1, MAX_COPIES).alias("copies"))
-            .collect()
-        )
-        where = {(row["message_id"], row["queue"]): row["copies"] for row in copies}
-        found[name] = [_offender(row, where) for row in some.collect()]
+    names = [name for name in VERDICTS if name != DELIVERED and totals[name]]
+    if not names:
+        return {}
+    some = [
+        verdicts.where(F.col("verdict") == name).orderBy("queue", "message_id").limit(MAX_OFFENDERS)
+        for name in names
+    ]
+    rows = reduce(DataFrame.union, some).collect()
+    keys = landed.sparkSession.createDataFrame(
+        [(row["message_id"], row["queue"].lower()) for row in rows],
+        "message_id string, queue string",
+    )
+    places = F.sort_array(F.collect_list(F.struct("topic", "partition", "offset")))
+    copies = (
+        landed.join(F.broadcast(keys), on=["message_id", "queue"], how="left_semi")
+        .groupBy("message_id", "queue")
+        .agg(F.slice(places, 1, MAX_COPIES).alias("copies"))
+        .collect()
+    )
+    where = {(row["message_id"], row["queue"]): row["copies"] for row in copies}
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    for row in sorted(rows, key=lambda row: (row["queue"], row["message_id"])):
+        found[row["verdict"]].append(_offender(row, where))
     return found
 
 
@@ -255,7 +264,5 @@ def iso(moment: Any) -> str | None:
 
 
 def iso_s(seconds: float) -> str:
-    from datetime import UTC, datetime
-
     text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
     return text.replace(".000", "").replace("+00:00", "Z")

@@ -166,8 +166,10 @@ class Scene:
 
     def _write_export(self) -> None:
         rows = (world.row(s) for s in self.world.messages if s.is_sent or s.dead)
-        names = ("message_id", "queue", "label", "body", "body_type", "class", "priority")
-        names += ("delivery", "sent_time", "app_specific", "tx_sequence_id", "tx_sequence_number")
+        names = (
+            *("message_id", "queue", "label", "body", "body_type", "class", "priority"),
+            *("delivery", "sent_time", "app_specific", "tx_sequence_id", "tx_sequence_number"),
+        )
         types = [pa.string(), pa.string(), pa.string(), pa.binary(), pa.int64(), pa.int32()]
         types += [pa.int32(), pa.int32(), pa.string(), pa.int64(), pa.decimal128(20, 0), pa.int64()]
         schema = pa.schema(

@@ -16,7 +16,7 @@ from msmq_jobs.backfill.job import backfill
 from msmq_jobs.reconcile.job import Job, reconcile, settings_of
 from tests.spark.letters import mappings
 from tests.spark.reconcile.planted import Scene, Silent
-from tests.spark.reconcile.world import ORDERS, PLAIN, Seen, World
+from tests.spark.reconcile.world import ORDERS, PLAIN, Copy, Seen, World
 
 
 class Quiet(Silent):
@@ -25,12 +25,14 @@ class Quiet(Silent):
 
 def few(start: int) -> World:
     """Two of thirty are lost, one in a stream and one outside of any."""
-    lost = {"copies": ()}
-    messages = [
-        Seen(n, ORDERS if n % 2 else PLAIN, start=start, **(lost if n in (5, 6) else {}))
-        for n in range(1, 31)
-    ]
-    return World(messages)
+    return World(
+        [
+            Seen(
+                n, ORDERS if n % 2 else PLAIN, start=start, copies=() if n in (5, 6) else (Copy(),)
+            )
+            for n in range(1, 31)
+        ]
+    )
 
 
 @pytest.mark.kafka
