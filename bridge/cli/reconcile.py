@@ -15,7 +15,7 @@ from bridge.cli.reconcile_words import milliseconds_of, seconds_of
 from bridge.model.errors import ConfigError
 
 if TYPE_CHECKING:
-    from msmq_jobs.reconcile.job import Order
+    from msmq_jobs.reconcile.reading import Order
 
 PARITY: Final = 0
 BROKEN: Final = 2
@@ -94,7 +94,7 @@ def reconcile(
     pause = seconds_of("--every", every)
     if follow and not state:
         raise ConfigError("--follow keeps what it has seen", where="--state", mend="name a folder")
-    from msmq_jobs.reconcile.job import Order
+    from msmq_jobs.reconcile.reading import Order
     from msmq_jobs.reconcile.thresholds import parse
 
     order = Order(

@@ -13,7 +13,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bridge.model.errors import Unavailable
-from msmq_jobs.reconcile.job import Job, Order, Watcher
+from msmq_jobs.reconcile.job import Job
+from msmq_jobs.reconcile.reading import Order, Watcher
 from msmq_jobs.sources.kafka import follow_topics
 
 Tell = Callable[[dict[str, Any]], None]

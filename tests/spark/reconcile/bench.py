@@ -14,6 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import psutil
@@ -127,8 +128,8 @@ def main() -> int:
             tasks = max(4, -(-3 * count // PER_TASK))
             spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
             frames = ledgers(spark, count, folder)
-            joined, plain = timed(lambda frames=frames: bare(frames))
-            found, ours = timed(lambda frames=frames, n=count: judge(spark, frames, n))
+            joined, plain = timed(partial(bare, frames))
+            found, ours = timed(partial(judge, spark, frames, count))
             took.append(ours)
             doubled = found["duplicated"]
             assert joined == count + doubled, joined

@@ -24,7 +24,7 @@ from confluent_kafka import Producer
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.topics import OwnTopics, ensure_topics
-from msmq_jobs.reconcile.job import Order
+from msmq_jobs.reconcile.reading import Order
 from tests.cli.program import run
 from tests.spark.reconcile import world
 from tests.spark.reconcile.world import LATEST, ORDERS, PLAIN, SENDERS, Copy, Seen, World

@@ -10,10 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
-from bridge.model.errors import BridgeError
 from msmq_jobs.backfill.job import Order as Bring
 from msmq_jobs.backfill.job import backfill
-from msmq_jobs.reconcile.job import Job, reconcile, settings_of
+from msmq_jobs.reconcile.job import reconcile, settings_of
 from tests.spark.letters import mappings
 from tests.spark.reconcile.planted import Scene, Silent
 from tests.spark.reconcile.world import ORDERS, PLAIN, Copy, Seen, World
@@ -72,16 +71,6 @@ def test_repair(kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path) -> No
 def rows(folder: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = ds.dataset(folder / "verdicts").to_table().to_pylist()
     return found
-
-
-@pytest.mark.kafka
-def test_a_source_that_cannot_be_read_ends_it(
-    kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path
-) -> None:
-    scene = Scene(tmp_path, kafka, World([]), seed=1)
-    job = Job(spark, scene.order(sources=(f"{tmp_path}/none.jsonl",)), Silent())
-    with pytest.raises(BridgeError, match=r"none\.jsonl"):
-        job.read_sources()
 
 
 def test_which_mapping_a_queue_has() -> None:

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 from bridge.core.mapping_rules import HeaderRules, Mappings, QueueMapping, QueuePath, Topic
 from bridge.core.message_columns import COLUMNS
 from msmq_jobs.backfill.prepare import Target
-from msmq_jobs.reconcile import ledgers, queues
+from msmq_jobs.reconcile import queues, sent
 from msmq_jobs.schemas import READ
 from tests.spark.letters import mappings
 from tests.spark.reconcile.world import PLAIN, Seen, row
@@ -72,4 +72,4 @@ def test_homes_and_decoded_values(spark: SparkSession) -> None:
     assert len(made.columns) == len(COLUMNS) + 3
     values = {r["home"]: bytes(r["body"]) for r in made.where(F.col("home").isNotNull()).collect()}
     assert values == {PLAIN: b'{"a": 1}', "private$\\Orders": b'{"a": 1}'}
-    assert ledgers.sent(made).count() == 2
+    assert sent.sent(made).count() == 2

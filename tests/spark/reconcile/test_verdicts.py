@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from msmq_jobs.reconcile import ledgers, order, verdicts
+from msmq_jobs.reconcile import ledgers, order, sent, verdicts
 from msmq_jobs.reconcile.verdicts import Bounds
 from tests.spark.reconcile.world import ORDERS, PLAIN, SENDERS, Copy, Seen, World
 
@@ -54,7 +54,7 @@ def judge(
     events = (
         ledgers.accepted(world.audit(spark))
         .union(landed)
-        .union(ledgers.sent(read))
+        .union(sent.sent(read))
         .union(order.swapped(landed, slice_size=7))  # many slices, even here
     )
     queues = events.groupBy("queue").agg(F.min("name").alias("name")).where("name is not null")
