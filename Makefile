@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 
 .PHONY: setup run test lint unit bench mass profile soak soak-backfill prove-reconcile bench-reconcile
-.PHONY: spark-wheel fuzz clean lock
+.PHONY: spark-wheel screenshots fuzz clean lock
 .DEFAULT_GOAL := help
 
 help:
@@ -16,13 +16,14 @@ help:
 	@echo "make bench  throughput, CPU, latency, memory beside a raw Kafka producer (ONLY=, data/bench.*)"
 	@echo "make mass   a million waiting messages: how long a start takes, with the view and without (COUNT=)"
 	@echo "make profile  where the time goes in the bridge under load"
-	@echo "make soak   kills, freezes, cuts by a seeded schedule, then a verdict (MINUTES=5 SEED=… ONLY=srmp|retained)"
+	@echo "make soak   kills, freezes, cuts by a seeded schedule, then a verdict (MINUTES=5 SEED=… ONLY=srmp|retained|handover)"
 	@echo "make soak-backfill  100,000 messages backfilled, killed at random meanwhile (MESSAGES= SEED=)"
 	@echo "make prove-reconcile  planted faults of every kind among a million messages: each found, none invented (COUNT= SEED=)"
 	@echo "make bench-reconcile  ten million messages beside a bare full outer join (MESSAGES=)"
 	@echo "make spark-wheel  dist/*.whl for spark-submit --py-files"
+	@echo "make screenshots  of the parity report (REPORT=report.json: of a real one) and of the web page (SECONDS=300), into examples"
 	@echo "make fuzz   every parser, guided by coverage (MINUTES=5)"
-	@echo "make setup / lock / clean"
+	@echo "make setup / lock / clean / chart (what is made from values.yaml of the Helm chart)"
 
 setup: $(STAMP)
 
@@ -51,7 +52,7 @@ unit: setup
 # Most tests wait for something: a broker that starts, a timer of the protocol. A file stays together.
 WORKERS ?= 3
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 bench: setup
 	$(BIN)/python -m tests.bench --only "$(ONLY)" --json data/bench.json --chart data/bench.svg
@@ -80,12 +81,26 @@ bench-reconcile: setup
 spark-wheel: setup
 	$(BIN)/uv build --wheel --out-dir dist .
 
+SECONDS ?= 300
+screenshots: setup
+	$(BIN)/python -m tests.spark.reconcile.screenshots $(if $(REPORT),--report $(REPORT))
+	$(BIN)/python -m tests.docs.screenshots --seconds $(SECONDS)
+
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
 
+.PHONY: chart
+chart: setup
+	$(BIN)/python -m tests.helm.chart
+
+COMPILE = $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --no-emit-index-url
+IMAGE := examples/container
 lock:
-	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header \
-		--no-emit-index-url pyproject.toml --group dev -o requirements.lock
+	$(COMPILE) pyproject.toml --group dev -o requirements.lock
+	$(COMPILE) pyproject.toml --extra s3 --extra otel --constraints requirements.lock \
+		--no-emit-package pyspark --no-emit-package py4j -o $(IMAGE)/bridge.lock
+	echo pyspark | $(COMPILE) - --constraints requirements.lock -o $(IMAGE)/spark.lock
+	printf 'hatchling\nuv\n' | $(COMPILE) - --constraints requirements.lock -o $(IMAGE)/build.lock
 
 clean:
 	rm -rf $(VENV) data .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

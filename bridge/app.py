@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -15,17 +15,21 @@ from typing import Any, Final, TypeVar
 from bridge.adapters import overview
 from bridge.adapters.config_files import kafka_properties
 from bridge.adapters.courier import Courier
+from bridge.adapters.gauges import measure
 from bridge.adapters.intake import Intake, ShardPump
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.health import KafkaHealth
+from bridge.adapters.kafka.lease import Lease
 from bridge.adapters.kafka.sink import KafkaShardSink
-from bridge.adapters.kafka.topics import OwnTopics, cluster_of, ensure_topics
+from bridge.adapters.kafka.topics import OwnTopics, cluster_of, ensure_lease, ensure_topics
 from bridge.adapters.kafka.tracer import Follower, Tracer
 from bridge.adapters.kafka.worker import Worker
+from bridge.adapters.logs import say_what_was_left_out
 from bridge.adapters.mapped_queues import MappedQueues
 from bridge.adapters.meter import Meter
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.net.binary_server import BinaryServer
+from bridge.adapters.net.connection import Connection
 from bridge.adapters.net.ping import PingServer
 from bridge.adapters.net.ports import require_free
 from bridge.adapters.remote_read.rpc_service import RpcService
@@ -35,6 +39,8 @@ from bridge.adapters.runtime import remove_runtime, write_runtime
 from bridge.adapters.srmp_service import SrmpService
 from bridge.adapters.store.audit_index import AuditIndex
 from bridge.adapters.telemetry import Telemetry
+from bridge.adapters.tracing import open_tracing
+from bridge.adapters.watch import Watch
 from bridge.config import Config, DefaultPort
 from bridge.core.admission import Policy
 from bridge.core.catalogue import TopicLimits
@@ -64,6 +70,11 @@ _log = logging.getLogger(__name__)
 DRAIN_S: Final = 10.0
 CLOSE_S: Final = 3.0
 RETRY_S: Final = 2.0
+LOG_S: Final = 1.0
+LAST_WORDS_S: Final = 0.5  # for peers to read our last acks
+PORTS_S: Final = 10.0  # for the leader before us to be gone from this host
+PORTS_LOOK_S: Final = 0.1
+STANDBY: Final = "standby"
 KEEPER: Final = 0  # the shard whose state holds identity and id marks
 
 
@@ -92,18 +103,29 @@ class Appliance:
         self._tracer: Tracer | None = None
         self._follower: Follower | None = None
         self._health: KafkaHealth | None = None
-        self._admin = AdminServer(self, self.telemetry, config.admin.token_file)
-        self.telemetry.kafka_up.set_function(lambda: bool(self._health and self._health.up))
-        self.telemetry.streams.set_function(self._count_streams)
-        self.telemetry.pending_messages.set_function(self._count_pending)
-        self.telemetry.waiting_forwards.set_function(self._count_forwards)
-        self.telemetry.waiting_forward_bytes.set_function(
-            lambda: sum(pump.shard.forwards.size for pump in self._pumps)
+        self._lease: Lease | None = None
+        self._admin = AdminServer(
+            self,
+            self.telemetry,
+            config.admin,
+            (*self.names, *_host_names(), config.listen.admin_host),
         )
-        self.telemetry.retained = self._depths
         self._meter = Meter(self.telemetry, self._count_pending)
+        self.watch = Watch(
+            config,
+            self.telemetry,
+            self._meter,
+            figures=self._figures,
+            pumps=lambda: self._pumps,
+            connections=self._connections,
+            mappings=lambda: self.mappings,
+            desk=lambda: self.desk,
+            reload=self.reload,
+        )
         self._started = time.time()
         self._starting = "starting"
+        self._tracing = open_tracing(config.otel, config.topic_prefix)
+        self._measure()
 
     @property
     def mappings(self) -> Mappings:
@@ -115,16 +137,60 @@ class Appliance:
         """Fence, read state to the end, listen. Design D2"""
         await self._start_admin(announce)
         self._tasks.append(asyncio.create_task(self._meter.run()))
-        self._require_ports()  # before a running twin is fenced for nothing
+        self._tasks.append(asyncio.create_task(_sum_up_the_log()))
+        self._tasks.append(asyncio.create_task(self.watch.run()))
+        if not self.config.standby:
+            self._require_ports()  # before a running twin is fenced for nothing
         settings = await self._start_kafka(announce)
-        self._health = KafkaHealth(settings)
-        self._tasks.append(asyncio.create_task(self._health.run()))
         own = OwnTopics(self.config.topic_prefix)
+        self._health = KafkaHealth(settings, own.state)
+        self._tasks.append(asyncio.create_task(self._health.run()))
+        if not self.config.standby:
+            await self._take_over(settings, own, announce)
+            return
+        lost = await self._stand_by(settings, own, announce)
+        await _unless(lost, self._take_over(settings, own, announce))
+
+    async def _stand_by(
+        self, settings: dict[str, Any], own: OwnTopics, announce: Callable[[str], None]
+    ) -> asyncio.Task[None]:
+        """Until we lead. The task that comes back ends when we do so no more."""
+        self._starting = STANDBY
+        await self._ensure_topics(settings, own)  # what is wrong with them shows now
+        await self._ask_kafka(partial(ensure_lease, settings, own))
+        self._starting = STANDBY
+        self._lease = Lease(settings, own, self.config.lease_s)
+        announce("standby: waiting for the lease")
+        await self._lease.won()
+        self._starting = "taking over"
+        announce("leading: taking over")
+        lost = asyncio.create_task(self._lease.lost())
+        self._tasks.append(lost)
+        self._queues = MappedQueues(self.config)  # the files may have changed since
+        await self._await_ports()
+        return lost
+
+    async def _await_ports(self) -> None:
+        """On one host the leader before us may not be quite gone."""
+        deadline = time.monotonic() + PORTS_S
+        while True:
+            try:
+                self._require_ports()
+                return
+            except ConfigError:
+                if time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(PORTS_LOOK_S)
+
+    async def _take_over(
+        self, settings: dict[str, Any], own: OwnTopics, announce: Callable[[str], None]
+    ) -> None:
         facts = await self._ensure_topics(settings, own)
         self._queues.open(settings, own, self.id, facts)
         await self._open_shards(settings, own, facts[own.state].partitions)
         await self._start_retained(settings, own)
         self._start_index(settings, own)
+        self.watch.open(settings, own, len(self._pumps))
         await self._listen(announce)
         self._starting = ""
         announce(f"ready: queue manager {self.id} as {', '.join(self.names)}")
@@ -145,6 +211,7 @@ class Appliance:
     async def stop(self) -> None:
         """The reverse of start: stop listening, drain, let go of Kafka."""
         self._starting = "stopping"
+        last_words: asyncio.Task[None] | None = None
         if self._server is not None:
             self._server.stop_listening()
             if self._srmp is not None:
@@ -154,9 +221,11 @@ class Appliance:
             if self._ping is not None:
                 self._ping.stop()
             if self._health and self._health.up and not any(task.done() for task in self._tasks):
+                self._intake.close()
                 await self._drain()
             self._courier.stop()
             self._server.hang_up()
+            last_words = asyncio.create_task(self._server.gone(LAST_WORDS_S))
             if self._srmp is not None:
                 await self._srmp.stop()
             if self._rpc is not None:
@@ -169,6 +238,8 @@ class Appliance:
         closes = [asyncio.create_task(pump.close()) for pump in self._pumps]
         if closes:  # one that hangs in a call to a dead Kafka is left behind
             await asyncio.wait(closes, timeout=CLOSE_S)
+        if self._lease is not None:  # not before: all that is ours is settled now
+            await self._lease.leave(CLOSE_S)
         self._queues.close()
         if self._follower is not None:
             await asyncio.to_thread(self._follower.stop)
@@ -176,9 +247,17 @@ class Appliance:
             await asyncio.to_thread(self._tracer.close)
         if self._index is not None:
             self._index.close()
+        self.watch.stop()
+        if last_words is not None:
+            await last_words
         await self._admin.stop()
         if "admin" in self.listeners:  # else it is somebody else's
             remove_runtime(self.config.data)
+        if self._tracing is not None:  # a collector that is away holds us up no longer than that
+            worker = Worker("tracing")
+            closing = asyncio.create_task(worker.run(self._tracing.close))
+            await asyncio.wait([closing], timeout=CLOSE_S)
+            worker.stop()
         if self._kafka is not None:
             await self._stop_kafka(self._kafka)
 
@@ -206,7 +285,8 @@ class Appliance:
         address = await self._admin.start(listen.admin_host, listen.admin)
         self.listeners["admin"] = address
         with self._writing_data():
-            write_runtime(self.config.data, f"http://{address}", os.getpid())
+            scheme = "https" if self.config.admin.certificate else "http"
+            write_runtime(self.config.data, f"{scheme}://{address}", os.getpid())
         announce(f"listening: admin on {address}")
 
     @contextmanager
@@ -280,6 +360,7 @@ class Appliance:
             clock_skew_s=int(self.config.queue_manager.clock_skew_s),
             quota_kb=self.config.queue_manager.quota_kb,
             deadletter_topic=own.deadletter,
+            continues_traces=self._tracing is not None,
         )
         room = Room(policy.quota_kb * 1024)
         self._pumps = [
@@ -289,9 +370,14 @@ class Appliance:
                 self.telemetry,
                 prepare=self._queues.prepare,
                 store_claims=self._queues.claims.store,
+                name=str(number),
             )
             for number in range(count)
         ]
+        if self._tracing is not None:
+            self.telemetry.on_session = self._tracing.session
+            for pump in self._pumps:
+                pump.tracing = self._tracing
         await asyncio.gather(*(self._patiently(pump.open) for pump in self._pumps))
         self._adopt_identity()
         for pump in self._pumps:
@@ -427,7 +513,8 @@ class Appliance:
         self._srmp.postman.take([entry for entry in entries if entry.url], pump)
 
     def _on_jam(self, jammed: bool) -> None:
-        _log.warning("Kafka is %s", "jammed: reading stops" if jammed else "keeping up again")
+        if not self._intake.is_closing:
+            _log.warning("Kafka is %s", "jammed: reading stops" if jammed else "keeping up again")
         if self._server is not None:
             self._server.jam(jammed)
 
@@ -446,6 +533,36 @@ class Appliance:
         )
         self._follower.start()
 
+    def _measure(self) -> None:
+        """What the metrics look up. Any of it may be asked before we have started."""
+        telemetry = self.telemetry
+        measure(
+            telemetry,
+            self.config.data,
+            {
+                "retained": lambda: self._retained.lag if self._retained else 0,
+                "audit": lambda: self._follower.lag if self._follower else 0,
+            },
+            ready=lambda: self.ready()[0],
+            kafka_up=lambda: bool(self._health and self._health.up),
+            leading=lambda: self.role != STANDBY,
+            jammed=lambda: bool(self._server) and self._intake.jammed,
+            http_connections=lambda: self._srmp.connections if self._srmp else 0,
+            streams=self._count_streams,
+            cloned_guids=lambda: len(self._server.clones()) if self._server else 0,
+            pending_messages=self._count_pending,
+            pending_bytes=lambda: sum(pump.pending_bytes for pump in self._pumps),
+            oldest_pending=self._meter.oldest_s,
+            waiting_acks=lambda: sum(len(pump.shard.outbox) for pump in self._pumps),
+            waiting_forwards=self._count_forwards,
+            waiting_forward_bytes=lambda: sum(p.shard.forwards.size for p in self._pumps),
+        )
+        telemetry.keep_topic(OwnTopics(self.config.topic_prefix).deadletter)
+        telemetry.retained = self._depths
+        telemetry.head_seconds = lambda queue: (
+            self._retained.head_seconds(queue) if self._retained else None
+        )
+
     # -- what the admin port asks -----------------------------------------------------------
 
     async def reload(self, force: bool) -> dict[str, object]:
@@ -457,7 +574,16 @@ class Appliance:
         reasons = [self._starting] if self._starting else self._intake.complaints()
         if self._health is not None and not self._health.up:
             reasons.append(f"Kafka {self._health.why}")
+        if self._lease is not None and self._lease.why and not self._lease.is_held:
+            reasons.append(f"lease: {self._lease.why}")
         return not reasons, reasons
+
+    @property
+    def role(self) -> str:
+        """`alone`, or of several: `leader` or `standby`."""
+        if not self.config.standby:
+            return "alone"
+        return "leader" if self._lease is not None and self._lease.is_held else STANDBY
 
     def _depths(self) -> list[tuple[str, int, int]]:
         return self._retained.depths() if self._retained is not None else []
@@ -477,33 +603,15 @@ class Appliance:
         return await asyncio.to_thread(self._tracer.trace, kind, text)
 
     def status(self) -> dict[str, object]:
-        ready, reasons = self.ready()
-        connections = self._server.connections if self._server else set()
-        measured = self._meter.report()
+        figures = self._figures()
         return {
-            "ready": ready,
-            "reasons": reasons,
-            "queue_manager": {"id": str(self.id), "names": list(self.names)},
-            "listeners": dict(self.listeners),
-            "kafka": {"bootstrap.servers": self._bootstrap, "embedded": self._kafka is not None},
-            "kafka_state": self._kafka_state(),
-            "topic_prefix": self.config.topic_prefix,
-            "shards": len(self._pumps),
-            "uptime_s": round(time.time() - self._started, 1),
+            **figures,
             "queues": overview.queues(
                 self.mappings.queues,
-                measured["topics"],
+                figures["topics"],
                 {queue: count for queue, count, _ in self._depths()},
             ),
-            "sessions": overview.sessions(connections),
-            "session_count": len(connections),
-            "streams": self._count_streams(),
-            "pending_messages": self._count_pending(),
-            "waiting_acks": self._courier.waiting if self._server else 0,
-            "waiting_forwards": self._count_forwards(),
-            "cloned_guids": self._server.clones() if self._server else {},
-            **measured,
-            "shard_states": overview.shards(self._pumps),
+            "sessions": overview.sessions(self._connections()),
             "stream_list": overview.streams(self._pumps),
             "acks_by_peer": overview.acks(self._pumps),
             "forwards": overview.forwards(
@@ -511,12 +619,59 @@ class Appliance:
             ),
         }
 
+    def _figures(self) -> dict[str, Any]:
+        """What can be told every second: nothing that grows with senders or streams."""
+        ready, reasons = self.ready()
+        return {
+            "ready": ready,
+            "reasons": reasons,
+            "role": self.role,
+            "queue_manager": {"id": str(self.id), "names": list(self.names)},
+            "listeners": dict(self.listeners),
+            "kafka": {"bootstrap.servers": self._bootstrap, "embedded": self._kafka is not None},
+            "kafka_state": self._kafka_state(),
+            "topic_prefix": self.config.topic_prefix,
+            "shards": len(self._pumps),
+            "uptime_s": round(time.time() - self._started, 1),
+            "session_count": len(self._connections()),
+            "streams": self._count_streams(),
+            "pending_messages": self._count_pending(),
+            "waiting_acks": self._courier.waiting if self._server else 0,
+            "waiting_forwards": self._count_forwards(),
+            "cloned_guids": self._server.clones() if self._server else {},
+            **self._meter.report(),
+            "shard_states": overview.shards(self._pumps),
+        }
+
+    def _connections(self) -> set[Connection]:
+        return self._server.connections if self._server else set()
+
     def _kafka_state(self) -> str:
         if self._health is None:
             return "starting"
         return "up" if self._health.up else self._health.why
 
 
+async def _sum_up_the_log() -> None:
+    while True:
+        await asyncio.sleep(LOG_S)
+        say_what_was_left_out()
+
+
 def _host_names() -> tuple[str, ...]:
     host, full = socket.gethostname(), socket.getfqdn()
     return (host,) if full in (host, "localhost") else (host, full)
+
+
+async def _unless(lost: asyncio.Task[None], work: Coroutine[Any, Any, None]) -> None:
+    """Do it, unless the lease is lost meanwhile."""
+    task = asyncio.create_task(work)
+    try:
+        await asyncio.wait((task, lost), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+    if lost.done():
+        lost.result()
+    task.result()

@@ -44,6 +44,7 @@ TopicPrefix = Annotated[
         description="1 to 240 letters, digits, dots, underscores or hyphens",
     ),
 ]
+LeaseSeconds = Annotated[float, Meta(ge=1, le=300, description="a number of seconds (1 to 300)")]
 Shards = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
 Level = Literal["none", "connect", "call", "packet", "integrity", "privacy"]
 
@@ -153,7 +154,7 @@ class ListenConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     endpoint_mapper: Port | None = DefaultPort(135)
     """Tells RPC clients the ports above; off if nobody wrote it down and it cannot be had."""
     admin: Port | None = 9180
-    """/livez, /readyz, /metrics and the JSON API."""
+    """The web page, the JSON API, /livez, /readyz and /metrics."""
     admin_host: HostName = "127.0.0.1"
     """Address that `admin` binds to."""
 
@@ -228,6 +229,32 @@ class AdminConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
     token_file: Path | None = None
     """File with the token that writes need; without one only loopback may write."""
+    protect_reads: bool = False
+    """Reads need the token (or a client certificate) too; not /livez, /readyz and the bare page."""
+    names: tuple[HostName, ...] = ()
+    """Host names that browsers use for this port, beside our addresses, our own names and
+    queue_manager.names; a page under another name is refused (DNS rebinding)."""
+    certificate: Path | None = None
+    """PEM chain: the port speaks HTTPS; read again when it changes."""
+    key: Path | None = None
+    """PEM key of the certificate; absent = it is in the same file."""
+    client_ca: Path | None = None
+    """PEM certificates; who shows one that they signed needs no token. Read at the start."""
+
+    def __post_init__(self) -> None:
+        for option in ("key", "client_ca"):
+            if getattr(self, option) is not None and self.certificate is None:
+                raise ConfigError(
+                    f"admin.{option} is there, admin.certificate is not",
+                    where=option,
+                    mend="name the certificate too: without it there is no HTTPS",
+                )
+        if self.protect_reads and self.token_file is None and self.client_ca is None:
+            raise ConfigError(
+                "admin.protect_reads is on, and nobody could read",
+                where="protect_reads",
+                mend="set admin.token_file or admin.client_ca",
+            )
 
 
 class RpcConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -246,6 +273,32 @@ class RpcConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         if self.release_after_s <= 0:
             raise ConfigError(
                 "rpc.release_after_s must be more than 0", where="release_after_s", mend="try 300"
+            )
+
+
+class LogConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Lines on stderr."""
+
+    format: Literal["auto", "text", "json"] = "auto"
+    """auto: text on a terminal, JSON lines otherwise."""
+    level: Literal["debug", "info", "warning", "error"] | None = None
+    """absent = info, or warning with `serve --live`."""
+
+
+class OtelConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Traces for OpenTelemetry; needs `pip install msmq-bridge[otel]`."""
+
+    endpoint: str | None = None
+    """URL of a collector (OTLP over HTTP); absent = OTEL_* of the environment, else no traces."""
+    ratio: Annotated[float, Meta(ge=0, le=1, description="a number from 0 to 1")] | None = None
+    """Of sessions and batches; absent = OTEL_TRACES_SAMPLER, else all of them."""
+
+    def __post_init__(self) -> None:
+        if self.endpoint is not None and not _URL.fullmatch(self.endpoint):
+            raise ConfigError(
+                "otel.endpoint must be an http:// or https:// URL",
+                where="endpoint",
+                mend="try http://localhost:4318",
             )
 
 
@@ -286,6 +339,10 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The admin port."""
     rpc: RpcConfig = RpcConfig()
     """Remote read and clients."""
+    log: LogConfig = LogConfig()
+    """Lines on stderr."""
+    otel: OtelConfig = OtelConfig()
+    """Traces for OpenTelemetry."""
     kafka: Mapping[str, Property] = {}
     """librdkafka properties; without bootstrap.servers the embedded Kafka is started."""
     topic_prefix: TopicPrefix = "_msmq-bridge"
@@ -296,10 +353,20 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A mapping file or a folder of them; relative to the folder of the file."""
     shards: Shards = 2
     """Producers that run side by side; fixed when the state topic is created."""
+    standby: bool = False
+    """Wait while another appliance with this topic_prefix leads, take over when it is gone."""
+    lease_s: LeaseSeconds = 6.0
+    """A leader that is silent for so long is gone; brokers ask for 6 or more by default."""
 
     def __post_init__(self) -> None:
         for name, value in self.kafka.items():
             _check_property(name, value)
+        if self.standby and "bootstrap.servers" not in self.kafka:
+            raise ConfigError(
+                "a standby needs a Kafka that both appliances reach",
+                where="standby",
+                mend="set kafka.bootstrap.servers",
+            )
 
 
 # What exactly-once rests on (D1, D3): a property that we set ourselves, and its only value.

@@ -15,12 +15,13 @@ import pytest
 from bridge import app as module
 from bridge.adapters.config_files import load_config
 from bridge.adapters.kafka.embedded import EmbeddedKafka
+from bridge.adapters.kafka.lease import Lease, LeaseLost
 from bridge.adapters.kafka.topics import ensure_topics
 from bridge.adapters.net.admin_client import get_json
 from bridge.adapters.net.binary_client import send_all
 from bridge.adapters.runtime import RUNTIME_FILE
 from bridge.app import Appliance
-from bridge.model.errors import ConfigError, SinkUnavailable
+from bridge.model.errors import ConfigError, SinkUnavailable, Unavailable
 from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import RECOVERABLE, Message, Transaction
 from bridge.protocol.binary.outgoing import Outgoing
@@ -280,6 +281,153 @@ def test_the_next_one_goes_on_where_the_last_one_stopped(
     asyncio.run(test())
     records = read_topic(kafka.bootstrap_servers, topic(prefix, "orders"))
     assert [record.value() for record in records] == [b"%d" % n for n in range(1, 21)]
+
+
+# -- one that waits for the other -------------------------------------------------------------
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return int(probe.getsockname()[1])
+
+
+def pair(folder: Path, kafka: EmbeddedKafka, **changes: Any) -> list[Path]:
+    """One configuration for two, but for the data folders: they are on one host here."""
+    prefix = unique("pair")
+    return [
+        write_config(
+            folder / name, kafka.bootstrap_servers, topic_prefix=prefix, standby=True, **changes
+        )
+        for name in ("first", "second")
+    ]
+
+
+def test_the_standby_takes_over_when_the_leader_stops(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    port, source = free_port(), Guid.random()
+    first, second = pair(tmp_path, kafka, listen={"binary": port})
+    said: list[str] = []
+
+    async def test() -> None:
+        standby = Appliance(load_config(second))
+        async with running(first) as leader:
+            assert (leader.role, leader.ready()) == ("leader", (True, []))
+            await send(leader.listeners["binary"], source, 10)
+            waiting = asyncio.create_task(standby.start(said.append))
+            await until(lambda: "standby: waiting for the lease" in said)
+            admin = f"http://{standby.listeners['admin']}"
+            assert await asyncio.to_thread(get_json, admin, "/livez") == {"live": True}
+            told = await asyncio.to_thread(get_json, admin, "/api/status")
+            assert (told["ready"], told["reasons"]) == (False, ["standby"])
+            assert (told["role"], list(told["listeners"])) == ("standby", ["admin"])
+            with pytest.raises(Unavailable, match="503 Service Unavailable"):
+                await asyncio.to_thread(get_json, admin, "/readyz")
+            with pytest.raises(SinkUnavailable, match="not yet: standby"):
+                await standby.trace("label", "x")
+            assert leader.ready() == (True, [])  # nobody was fenced
+        try:
+            async with asyncio.timeout(SOON_S):
+                await waiting
+            assert (standby.role, standby.ready()) == ("leader", (True, []))
+            assert standby.id == leader.id
+            await send(f"127.0.0.1:{port}", source, 20)  # ten of them are duplicates
+        finally:
+            await standby.stop()
+
+    asyncio.run(test())
+    prefix = load_config(first).topic_prefix
+    records = read_topic(kafka.bootstrap_servers, topic(prefix, "orders"))
+    assert [record.value() for record in records] == [b"%d" % n for n in range(1, 21)]
+    assert said[1:3] == ["standby: waiting for the lease", "leading: taking over"]
+
+
+def test_the_standby_is_told_to_stop_while_it_waits(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    first, second = pair(tmp_path, kafka)
+    said: list[str] = []
+
+    async def test() -> None:
+        async with running(first) as leader:
+            standby = Appliance(load_config(second))
+            waiting = asyncio.create_task(standby.start(said.append))
+            await until(lambda: "standby: waiting for the lease" in said)
+            waiting.cancel()
+            await asyncio.gather(waiting, return_exceptions=True)
+            await standby.stop()
+            assert leader.ready() == (True, [])
+
+    asyncio.run(asyncio.wait_for(test(), SOON_S))
+
+
+def test_a_leader_without_its_lease_ends(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    first, _ = pair(tmp_path, kafka)
+
+    async def test() -> None:
+        async with running(first) as leader:
+            assert leader._lease is not None
+            leader._lease._on_revoked()
+            with pytest.raises(LeaseLost, match="start this one again and it is the standby"):
+                await leader.run()
+
+    asyncio.run(test())
+
+
+def test_the_lease_is_lost_while_it_takes_over(
+    kafka: EmbeddedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or two that were told to lead, one after the other, would fence each other in turn."""
+    first, _ = pair(tmp_path, kafka)
+
+    async def test() -> None:
+        appliance = Appliance(load_config(first))
+        cancelled = asyncio.Event()
+
+        async def for_ever(*_: object) -> None:
+            assert appliance._lease is not None
+            appliance._lease._on_revoked()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.set()
+
+        monkeypatch.setattr(appliance, "_open_shards", for_ever)
+        with pytest.raises(LeaseLost):
+            await appliance.start(lambda _: None)
+        assert cancelled.is_set()
+        await appliance.stop()
+
+    asyncio.run(asyncio.wait_for(test(), SOON_S))
+
+
+def test_a_port_that_somebody_else_keeps(
+    kafka: EmbeddedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PORTS_S", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        first, _ = pair(tmp_path, kafka, listen={"binary": port})
+        assert refusal(first).where == "listen.binary"
+
+
+def test_mappings_are_read_again_when_it_leads(
+    kafka: EmbeddedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They may have been changed while it waited: `map apply` reaches only the leader."""
+    config, _ = pair(tmp_path, kafka)
+    won = Lease.won
+
+    async def later(self: Lease) -> None:
+        file = config.with_name("mappings.yaml")
+        text = json.loads(file.read_text())
+        text["queues"].append({"queue": "private$\\late", "topic": unique("late")})
+        file.write_text(json.dumps(text))
+        await won(self)
+
+    monkeypatch.setattr(Lease, "won", later)
+
+    async def test() -> None:
+        async with running(config) as appliance:
+            assert "private$\\late" in [entry.queue for entry in appliance.mappings.queues]
+
+    asyncio.run(test())
 
 
 async def send(address: str, source: Guid, number: int) -> None:

@@ -52,7 +52,7 @@ def test_settings_are_frozen() -> None:
 def test_every_key_of_the_tree_is_closed() -> None:
     values = [getattr(Config(), name) for name in Config.__struct_fields__]
     parts = [value for value in values if isinstance(value, msgspec.Struct)]
-    assert len(parts) == 5
+    assert len(parts) == 7
     assert all(part.__struct_config__.forbid_unknown_fields for part in (*parts, Config()))
 
 
@@ -143,3 +143,10 @@ def test_rules_of_single_values() -> None:
     for file, env in ((None, None), (Path("x"), "Y"), (None, "")):
         with pytest.raises(ConfigError, match="either"):
             Secret(file=file, env=env)
+
+
+def test_a_standby_needs_a_kafka_of_both() -> None:
+    with pytest.raises(ConfigError, match=r"set kafka\.bootstrap\.servers"):
+        Config(standby=True)
+    assert Config(standby=True, kafka={"bootstrap.servers": "broker:9092"}).lease_s == 6.0
+    assert not Config().standby

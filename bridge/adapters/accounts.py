@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from bridge.adapters.masking import SECRETS
 from bridge.adapters.yaml_structs import Gathering, keys_of, read_struct
 from bridge.adapters.yaml_tree import Mark, Node, quoted, read_yaml
 from bridge.model.errors import ConfigError
@@ -88,12 +89,14 @@ def load_users(path: Path) -> Mapping[tuple[str, str], bytes]:
     gathering = Gathering()
     users: dict[tuple[str, str], bytes] = {}
     for text, (mark, node) in keys_of(read_yaml(path), "").items():
+        _hide(node)  # before anything can go wrong with it
         with gathering:
             key = _key(text, mark)
             if key in users:
                 what = f"user {quoted(text)} is there twice"
                 raise ConfigError(what, where=str(mark), mend="keep one of them")
             users[key] = _account(text, node, path).hash()
+            SECRETS.add(users[key].hex())
     gathering.check()
     return users
 
@@ -104,6 +107,18 @@ def _key(text: str, mark: Mark) -> tuple[str, str]:
         what = f"{quoted(text)} is no user name"
         raise ConfigError(what, where=str(mark), mend="write NAME or DOMAIN\\NAME")
     return domain.casefold(), name.casefold()
+
+
+def _hide(node: Node) -> None:
+    """Every value of a user, also one that stands in the wrong place: errors quote it."""
+    if isinstance(node.value, dict):
+        for _, below in node.value.values():
+            _hide(below)
+    elif isinstance(node.value, list):
+        for below in node.value:
+            _hide(below)
+    elif not isinstance(node.value, bool):
+        SECRETS.add(node.value)
 
 
 def _account(text: str, node: Node, path: Path) -> Account:

@@ -9,6 +9,7 @@ import os
 from pathlib import Path
 
 from bridge.adapters.mapping_files import load_mappings
+from bridge.adapters.masking import SECRETS, is_sensitive
 from bridge.adapters.yaml_structs import read_struct
 from bridge.adapters.yaml_tree import MAX_BYTES, Mark, Node, read_yaml
 from bridge.config import Config, Secret
@@ -26,10 +27,14 @@ def load_config(path: Path | None) -> Config:
 
 def kafka_properties(config: Config) -> dict[str, str | int | float | bool]:
     """The `kafka` section with its secrets looked up; keep it out of logs."""
-    return {
+    found = {
         name: _secret(name, value) if isinstance(value, Secret) else value
         for name, value in config.kafka.items()
     }
+    for name, value in found.items():
+        if is_sensitive(name) or isinstance(config.kafka[name], Secret):
+            SECRETS.add(value)
+    return found
 
 
 def _secret(name: str, secret: Secret) -> str:
@@ -60,4 +65,5 @@ def read_token(path: Path) -> str:
     if not token or not token.isprintable():
         what = f"{str(path)!r} holds no token"
         raise ConfigError(what, where="admin.token_file", mend="write the token on one line")
+    SECRETS.add(token)
     return token

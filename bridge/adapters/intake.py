@@ -24,7 +24,9 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
+from bridge.adapters.logs import fields
 from bridge.adapters.telemetry import Telemetry
+from bridge.adapters.tracing import Tracing
 from bridge.core.forwards import Ending
 from bridge.core.ports import Claim, Forward, OutboxEntry, ShardSink, Snapshot, Unit
 from bridge.core.posted import Due
@@ -34,7 +36,7 @@ from bridge.model.classes import MessageClass
 from bridge.model.errors import SinkUnavailable
 from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import Message
-from bridge.model.verdict import ACCEPTED, Verdict
+from bridge.model.verdict import ACCEPTED, Outcome, Verdict
 
 OnDecided = Callable[[Sequence[Verdict]], None]
 Prepare = Callable[[set[str]], Awaitable[None]]  # look at these topics, make what is missing
@@ -49,6 +51,7 @@ REST_S: Final = 0.05  # while ids are short
 RETRY_S: Final = (0.1, 0.5, 1.0, 2.0)
 
 _log = logging.getLogger(__name__)
+_REFUSED: Final = (Outcome.REJECTED, Outcome.EXPIRED)
 _topic = attrgetter("topic")
 _told = attrgetter("outcome", "message_class")
 
@@ -116,8 +119,9 @@ class ShardPump:
         telemetry: Telemetry,
         prepare: Prepare | None = None,
         store_claims: StoreClaims | None = None,
+        name: str = "0",
     ) -> None:
-        self.shard = shard
+        self.shard, self.name = shard, name
         self._sink = sink
         self._telemetry = telemetry
         self._prepare, self._store_claims = prepare, store_claims
@@ -144,6 +148,7 @@ class ShardPump:
         self.why_closed = "starting"
         self.pending = self.pending_bytes = 0
         self.on_change: Callable[[], None] = lambda: None
+        self.tracing: Tracing | None = None
 
     def submit(
         self, messages: Sequence[Message], on_decided: OnDecided, via: Guid = NULL_GUID
@@ -332,9 +337,12 @@ class ShardPump:
             await self._sink.publish(unit)
         except SinkUnavailable:
             self._count("unknown", unit, started)
+            self._trace("unknown", unit, self._flying, started)
             raise
         self._count("committed", unit, started)
+        flying = self._flying
         self._settle()
+        self._trace("committed", unit, flying, started)
         if unit.acks:
             self.on_acks(unit.acks, self)
         if unit.due:
@@ -364,6 +372,22 @@ class ShardPump:
             for topic, count in Counter(map(_topic, unit.records)).items():
                 self._telemetry.records(topic, count)
 
+    def _trace(self, result: str, unit: Unit, flying: Sequence[Submission], started: float) -> None:
+        """After the acks, and whatever goes wrong: nothing depends on it."""
+        if self.tracing is None or not (flying or unit.records):
+            return
+        try:
+            self.tracing.batch(
+                result,
+                ((m, v) for s in flying for m, v in zip(s.messages, s.verdicts, strict=True)),
+                shard=self.name,
+                messages=sum(len(s.messages) for s in flying),
+                records=len(unit.records),
+                began_ns=time.time_ns() - int((time.monotonic() - started) * 1e9),
+            )
+        except Exception:
+            _log.exception("a transaction was not traced")
+
     def _release(self, submission: Submission) -> None:
         self.pending -= len(submission.messages)
         self.pending_bytes -= submission.size
@@ -382,6 +406,8 @@ class ShardPump:
             counts[_told(ACCEPTED)] += len(verdicts) - len(others)
             for verdict in others:
                 counts[_told(verdict)] += 1
+            if any(verdict.outcome in _REFUSED for verdict in others):
+                self._tell_refused(submission)
             submission.on_decided(verdicts)
         for task in tasks:
             task.settled()
@@ -389,6 +415,27 @@ class ShardPump:
             for (outcome, message_class), count in counts.items():
                 name = MessageClass(message_class).name if message_class else ""
                 self._telemetry.message(outcome, name, count, transport)
+
+    def _tell_refused(self, submission: Submission) -> None:
+        """A line for each reason, with the first message that met it; no body, no label."""
+        first: dict[str, Message] = {}
+        counts = Counter[str]()
+        for message, verdict in zip(submission.messages, submission.verdicts, strict=True):
+            if verdict.outcome in _REFUSED:
+                reason = verdict.reason or MessageClass(verdict.message_class).name
+                first.setdefault(reason, message)
+                counts[reason] += 1
+        for reason, message in first.items():
+            told = fields(
+                reason=reason,
+                peer=message.peer,
+                transport=message.transport,
+                queue_manager=message.source,
+                messages=counts[reason],
+                message_id=message.id,
+                destination=message.destination,
+            )
+            _log.info("message refused", extra=told)
 
 
 class Intake:
@@ -398,6 +445,7 @@ class Intake:
         self._pumps = pumps
         self._on_jam = on_jam
         self.jammed = False
+        self.is_closing = False
         for pump in pumps:
             pump.on_change = self.look
 
@@ -442,6 +490,11 @@ class Intake:
                 via,
             )
 
+    def close(self) -> None:
+        """What is here is committed, nothing more is read."""
+        self.is_closing = True
+        self.look()
+
     def look(self) -> None:
         """Jammed: Kafka is away or behind, so sessions should read no more for now."""
         load = max(p.pending for p in self._pumps), max(p.pending_bytes for p in self._pumps)
@@ -449,7 +502,7 @@ class Intake:
         if self.jammed:  # let go at half, so that it does not flutter
             limit = (MAX_PENDING // 2, MAX_PENDING_BYTES // 2)
         over = load[0] > limit[0] or load[1] > limit[1]
-        jammed = over or not all(p.is_open for p in self._pumps)
+        jammed = over or self.is_closing or not all(p.is_open for p in self._pumps)
         if jammed != self.jammed:
             self.jammed = jammed
             self._on_jam(jammed)

@@ -12,6 +12,7 @@ import inspect
 import textwrap
 from collections.abc import Mapping
 from functools import cache
+from pathlib import PurePath
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
@@ -48,14 +49,15 @@ def mapping_schema() -> dict[str, Any]:
             "queues": {
                 "description": "The queues that are served.",
                 "type": ["array", "null"],
-                "items": _struct(QueueMapping, may_be_null=False),
+                "items": struct_schema(QueueMapping, may_be_null=False),
             },
-            "defaults": {"description": _words(Defaults.__doc__)} | _struct(Defaults),
+            "defaults": {"description": _words(Defaults.__doc__)} | struct_schema(Defaults),
         },
     }
 
 
-def _struct(kind: type[msgspec.Struct], *, may_be_null: bool = True) -> dict[str, Any]:
+def struct_schema(kind: type[msgspec.Struct], *, may_be_null: bool = True) -> dict[str, Any]:
+    """Of the settings of one struct, in a file of any kind."""
     words = field_words(kind)
     fields = msgspec.structs.fields(kind)
     made: dict[str, Any] = {
@@ -83,7 +85,7 @@ def _default(field: msgspec.structs.FieldInfo) -> Any:
         default = field.default_factory()
     if default is msgspec.NODEFAULT or isinstance(default, msgspec.Struct):
         return None
-    if isinstance(default, str):
+    if isinstance(default, str | PurePath):
         return str(default)
     return list(default) if isinstance(default, tuple) else default
 
@@ -104,8 +106,8 @@ def _type(kind: Any) -> dict[str, Any]:
             "propertyNames": _type(args[0]),
             "additionalProperties": _type(args[1]),
         }
-    if issubclass(kind, msgspec.Struct):
-        return _struct(kind)
+    if issubclass(kind, msgspec.Struct) and not hasattr(kind, "parse"):
+        return struct_schema(kind)
     if pattern := getattr(kind, "PATTERN", ""):
         rule = {"pattern": pattern}
         choices = list(getattr(kind, "CHOICES", ()))

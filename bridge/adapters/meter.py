@@ -39,6 +39,11 @@ class Meter:
         self._looks.append((now, counts))
         self._follow(now, counts)
 
+    def totals(self) -> dict[str, float]:
+        """Since the start: messages, records and bytes."""
+        counts = self._counts()
+        return {name: _sum(counts, name) for name in _NAMES}
+
     def report(self) -> dict[str, Any]:
         """For `status`: sums since the start, and per second over the last looks."""
         now, counts = time.monotonic(), self._counts()
@@ -53,7 +58,7 @@ class Meter:
             "totals": {name: int(_sum(counts, name)) for name in _NAMES},
             "rates": {f"{name}_per_second": rate(name) for name in _NAMES}
             | {"over_s": round(seconds, 1)},
-            "pending": {"messages": self._pending(), "oldest_s": self._oldest_s(now)},
+            "pending": {"messages": self._pending(), "oldest_s": self.oldest_s()},
             "verdicts": _part(counts, "messages"),
             "topics": [
                 {"topic": topic, "records": count, "per_second": rate(f"records {topic}")}
@@ -81,9 +86,9 @@ class Meter:
         if taken > settled and (not self._taken or self._taken[-1][1] < taken):
             self._taken.append((now, taken))
 
-    def _oldest_s(self, now: float) -> float:
-        """To the second or so; 0 when nothing waits."""
-        return round(now - self._taken[0][0], 1) if self._taken else 0.0
+    def oldest_s(self) -> float:
+        """How long the oldest pending message waits, to the second or so; 0 when nothing does."""
+        return round(time.monotonic() - self._taken[0][0], 1) if self._taken else 0.0
 
 
 def _sum(counts: Counts, start: str) -> float:

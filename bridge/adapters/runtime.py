@@ -46,7 +46,8 @@ def find_admin_url(config: Config) -> str:
         mend = "give it a port to use this command"
         raise ConfigError("the admin port is off (null)", where="listen.admin", mend=mend)
     if port:
-        return f"http://{Address(_reachable(config.listen.admin_host), port)}"
+        scheme = "https" if config.admin.certificate else "http"
+        return f"{scheme}://{Address(_reachable(config.listen.admin_host), port)}"
     return _from_file(config.data / RUNTIME_FILE)
 
 
@@ -65,7 +66,7 @@ def _from_file(path: Path) -> str:
     try:
         with path.open("rb") as file:
             url = str(json.loads(file.read(_MAX_BYTES))["admin_url"])
-        if urlsplit(url).scheme != "http" or not urlsplit(url).port:
+        if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).port:
             raise ValueError("no address")
     except FileNotFoundError as error:
         raise Unavailable(

@@ -8,7 +8,6 @@ those that wait for another host, if that is where it is redirected to (SR-15).
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -44,8 +43,6 @@ _SILENT: Final = frozenset(
     (MessageClass.NORMAL, MessageClass.NACK_ACCESS_DENIED, MessageClass.NACK_BAD_SIGNATURE)
 )
 
-_log = logging.getLogger(__name__)
-
 
 class SrmpServer:
     """`handle` is what an HttpServer calls."""
@@ -66,19 +63,22 @@ class SrmpServer:
 
     async def handle(self, request: HttpRequest) -> int:
         if self._intake.jammed:  # design D3
-            self._telemetry.refusal("srmp-kafka-away")
+            self._refused("srmp-kafka-away", request)
             return UNAVAILABLE
         try:
             posted = read_request(request.content_type, request.body)
             message = self._message(request, posted)
         except WireError as error:
-            _log.info("%s: %s", request.peer, error)
-            self._telemetry.refusal("srmp-malformed")
+            self._refused("srmp-malformed", request, str(error))
             return BAD_REQUEST
         if self._is_for_order_queue(posted, message):
-            self._telemetry.refusal("srmp-receipt-of-unknown-stream")  # SR-51: we send none
+            self._refused("srmp-receipt-of-unknown-stream", request)  # SR-51: we send none
             return OK
         return await self._decide(message)
+
+    def _refused(self, reason: str, request: HttpRequest, detail: str = "") -> None:
+        transport = "https" if request.secure else "http"
+        self._telemetry.refused(reason, request.peer, detail, transport)
 
     def _message(self, request: HttpRequest, posted: SrmpRequest) -> Message:
         to = posted.envelope.to
@@ -122,7 +122,9 @@ class SrmpServer:
             async with asyncio.timeout(self._answer_s):
                 return status_of(await decided)
         except TimeoutError:
-            self._telemetry.refusal("srmp-no-verdict-in-time")
+            self._telemetry.refused(
+                "srmp-no-verdict-in-time", message.peer, "", message.transport, message=message.id
+            )
             return UNAVAILABLE
         finally:
             submission.withdraw()  # if it has no verdict yet, nobody will hear it

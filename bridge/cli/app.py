@@ -7,15 +7,19 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from traceback import format_exception
+from types import TracebackType
 from typing import Annotated, Final
 
 import typer
 
+from bridge.adapters.masking import SECRETS
 from bridge.model.errors import BridgeError
 
 PROGRAM: Final = "msmq-bridge"
 # Modules of this package.
 COMMANDS: Final = (
+    "init",
     *("serve", "demo", "status", "doctor", "map", "queue", "trace", "send", "receive", "kafka"),
     *("backfill", "reconcile"),
 )
@@ -23,6 +27,7 @@ COMPLETE: Final = "_MSMQ_BRIDGE_COMPLETE"  # set by the completion script of a s
 FAILED: Final = 1
 USAGE: Final = 2
 INTERRUPTED: Final = 130
+SPARK: Final = ("pyspark", "py4j")
 
 
 def build(arguments: Sequence[str] = ()) -> typer.Typer:
@@ -37,6 +42,7 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """0 success, 1 a failure, 2 wrong usage, 130 Ctrl-C."""
+    sys.excepthook = _say_bug
     try:
         given = sys.argv[1:] if arguments is None else list(arguments)
         command = typer.main.get_command(build(given or _completed_words()))
@@ -46,6 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _usage(error)
     except BridgeError as error:
         return _fail(str(error))
+    except ModuleNotFoundError as error:
+        return _lacks(error)
     except typer.Abort:
         return _fail("stopped before it was done")
     except KeyboardInterrupt:
@@ -104,11 +112,24 @@ def _usage(error: typer.TyperException) -> int:
     return error.exit_code
 
 
+def _lacks(error: ModuleNotFoundError) -> int:
+    """An installation without the parts that only some commands need: Spark in the small image."""
+    package = (error.name or "").partition(".")[0]
+    if package not in SPARK:
+        raise error
+    return _fail(f"Spark is not here ({package}); use an installation or an image that has it")
+
+
 def _fail(message: str) -> int:
     sys.stdout.flush()
     one_line = " ".join(message.split())
-    sys.stderr.write(f"{PROGRAM}: error: {one_line}\n")
+    sys.stderr.write(f"{PROGRAM}: error: {SECRETS.hide(one_line)}\n")
     return FAILED
+
+
+def _say_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """The traceback, without the secrets that may be in it."""
+    sys.stderr.write(SECRETS.hide("".join(format_exception(kind, error, trace))))
 
 
 def _silence_stdout() -> None:

@@ -18,7 +18,7 @@ from bridge.adapters.demo.script import Part, Stage, acts
 from bridge.adapters.demo.senders import Told, perform
 from bridge.adapters.demo.witness import Watch, read_back
 from bridge.adapters.kafka.topics import OwnTopics
-from bridge.adapters.telemetry import setup_logging
+from bridge.adapters.logs import setup_logging
 from bridge.app import Appliance
 from bridge.cli.demo_board import Board
 from bridge.cli.demo_text import Answers

@@ -15,8 +15,8 @@ from bridge.adapters.demo.script import Part
 from bridge.adapters.demo.senders import Told
 from bridge.adapters.demo.witness import FoundRecord
 from bridge.cli.output import cell
-from bridge.cli.words import class_name, counted, in_words
 from bridge.core.audit import AuditEntry
+from bridge.model.words import class_name, counted, in_words
 
 LAST: Final = 12  # verdicts in the live table
 PER_TOPIC: Final = 2  # records in the second answer

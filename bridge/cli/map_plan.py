@@ -13,16 +13,23 @@ import msgspec
 import typer
 from rich.console import Console
 
-from bridge.adapters.config_files import load_config, read_token
+from bridge.adapters.config_files import load_config
 from bridge.adapters.mapping_files import load_mappings
-from bridge.adapters.net.admin_client import Answer, NotRunning, ask, object_in
+from bridge.adapters.net.admin_client import (
+    Answer,
+    NotRunning,
+    ask,
+    credentials,
+    object_in,
+    trusted,
+)
 from bridge.adapters.runtime import RUNTIME_FILE, find_admin_url
 from bridge.cli.options import ConfigOption, MappingsOption
 from bridge.cli.output import Output, OutputOption, console, show
-from bridge.cli.plan_text import applied, described, print_outcomes, print_plan
+from bridge.cli.plan_text import applied, print_outcomes, print_plan
 from bridge.config import Config
-from bridge.core.plan import Options, Plan, make_plan
-from bridge.core.wanted import dynamic_topics, wanted_topics
+from bridge.core.plan import Options, Plan
+from bridge.core.plan_data import described
 from bridge.model.errors import BridgeError, ConfigError, Unavailable
 
 if TYPE_CHECKING:  # the Kafka client is loaded by the commands that talk to Kafka
@@ -152,19 +159,12 @@ def _confirm() -> None:
 
 
 def _draw(config: Config, mappings: Path | None, options: Options) -> tuple[Plan, Cluster]:
-    from bridge.adapters.kafka.cluster import Cluster, cluster_settings, own_topics
-    from bridge.adapters.kafka.topics import OwnTopics
+    from bridge.adapters.kafka.cluster import Cluster, cluster_settings
+    from bridge.adapters.kafka.planning import draw
 
     rules = load_mappings(mappings or config.mappings, reserved=f"{config.topic_prefix}.")
-    wanted, own = wanted_topics(rules), OwnTopics(config.topic_prefix)
     cluster = Cluster(cluster_settings(config))
-    names = [topic.name for topic in (*wanted, *own_topics(own, config.shards))]
-    facts = cluster.read(names)
-    notes, shards = dynamic_topics(rules), config.shards
-    if own.state in facts.topics and facts.topics[own.state].partitions != shards:
-        shards = facts.topics[own.state].partitions
-        notes.append(f"'shards' is {config.shards}, but {own.state} was made for {shards}")
-    return make_plan([*wanted, *own_topics(own, shards)], facts, options, notes), cluster
+    return draw(config, rules, cluster, options), cluster
 
 
 # -- the running appliance --------------------------------------------------------------------
@@ -205,19 +205,14 @@ def reload(config: Config, force: bool) -> Reloaded | None:
     if config.listen.admin == 0 and not (config.data / RUNTIME_FILE).exists():
         return None
     url = find_admin_url(config)
-    headers = {"Content-Length": "0", **_token(config)}
+    headers = {"Content-Length": "0", **credentials(config)}
     path = f"/api/mappings/reload?force={force:d}"
     try:
-        return _understood(url, ask(url, "POST", path, headers, RELOAD_TIMEOUT_S))
+        return _understood(
+            url, ask(url, "POST", path, headers, RELOAD_TIMEOUT_S, context=trusted(config))
+        )
     except NotRunning:
         return None
-
-
-def _token(config: Config) -> dict[str, str]:
-    path = config.admin.token_file
-    if path is None:
-        return {}
-    return {"Authorization": f"Bearer {read_token(path)}"}
 
 
 def _understood(url: str, answer: Answer) -> Reloaded:

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from bridge.cli.output import cell, console
 from bridge.core.plan import Change, NewTopic, Plan
+from bridge.core.plan_data import entry_of, summary
 
 if TYPE_CHECKING:
     from bridge.adapters.kafka.cluster import Outcome
@@ -79,34 +80,11 @@ def _print(out: Console, text: str, style: str) -> None:
     out.print(Text(safe, style), soft_wrap=True)
 
 
-def described(drawn: Plan) -> dict[str, object]:
-    return {
-        "changes": [_entry(change) for change in drawn.changes],
-        "notes": list(drawn.notes),
-        "summary": summary(drawn),
-    }
-
-
-def _entry(change: Change) -> dict[str, object]:
-    return {
-        "action": change.action,
-        "topic": change.topic,
-        "setting": change.setting or None,
-        "from": change.before,
-        "to": change.after,
-        "reason": change.reason,
-    }
-
-
-def summary(drawn: Plan) -> dict[str, int]:
-    return {action: len(drawn.of(action)) for action in ("create", "alter", "warn")}
-
-
 def applied(drawn: Plan, outcomes: Sequence[Outcome], told: dict[str, object]) -> dict[str, object]:
     entries = [
-        {**_entry(outcome.change), "done": not outcome.error, "error": outcome.error or None}
+        {**entry_of(outcome.change), "done": not outcome.error, "error": outcome.error or None}
         for outcome in outcomes
-    ] + [{**_entry(change), "done": False, "error": None} for change in drawn.of("warn")]
+    ] + [{**entry_of(change), "done": False, "error": None} for change in drawn.of("warn")]
     done = sum(not outcome.error for outcome in outcomes)
     counts = {**summary(drawn), "done": done, "failed": len(outcomes) - done}
     return {

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from bridge.cli.words import class_name
 from bridge.core.body import Decoded, decode
 from bridge.core.message_data import MessageData, read_data
 from bridge.core.trial import readable
+from bridge.model.words import class_name
 
 BODY: Final = 400  # characters of a body that is shown alone
 EXCERPT: Final = 60  # of one in a row

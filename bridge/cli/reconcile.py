@@ -83,8 +83,8 @@ def reconcile(
 ) -> int:
     """Compare what senders sent, what the wire accepted and what lies in the topics.
 
-    Ends with 0 for parity, 2 when it is broken, 1 on an error. The folder gets report.json and a
-    verdict for every message (verdicts/, Parquet).
+    Ends with 0 for parity, 2 when it is broken, 1 on an error. The folder gets a
+    report (HTML, JSON, JUnit) and a verdict for every message (verdicts/, Parquet).
 
     Example: msmq-bridge reconcile --config bridge.yaml --source exports/ --out parity
     """

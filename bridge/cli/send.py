@@ -40,7 +40,6 @@ from bridge.cli.send_http import (
     url_of,
     way_of,
 )
-from bridge.cli.words import counted, in_words, is_negative
 from bridge.config import Address
 from bridge.model.errors import BridgeError
 from bridge.model.message import (
@@ -51,6 +50,7 @@ from bridge.model.message import (
     RECOVERABLE,
     Message,
 )
+from bridge.model.words import counted, in_words, is_negative
 from bridge.protocol.binary.outgoing import Outgoing
 from bridge.protocol.commands import FinalAcked
 

@@ -16,11 +16,11 @@ from bridge.adapters.config_files import load_config
 from bridge.adapters.net.srmp_client import ReceiptDesk, Route, SrmpClient, address_towards
 from bridge.adapters.net.tls import client_context
 from bridge.cli.batch import Batch, Outcome, address_of, format_name
-from bridge.cli.words import in_words
 from bridge.config import Redirect
 from bridge.core.redirection import Redirects
 from bridge.model.errors import ConfigError, WireError
 from bridge.model.message import ACK_ARRIVAL, ACK_RECEIVE, INFINITE, NACK_RECEIVE, Message
+from bridge.model.words import in_words
 from bridge.protocol.srmp.sender import Sender
 from bridge.protocol.srmp.sending import Fate
 from bridge.wire.srmp.convert import envelope_name

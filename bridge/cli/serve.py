@@ -11,13 +11,15 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from bridge.adapters.config_files import load_config
+from bridge.adapters.logs import say_what_was_left_out, setup_logging
 from bridge.adapters.net.files import raise_file_limit
-from bridge.adapters.telemetry import setup_logging
 from bridge.app import Appliance
 from bridge.cli.live import LivePicture
 from bridge.cli.options import ConfigOption
+from bridge.model.errors import BridgeError
 
 _log = logging.getLogger(__name__)
 
@@ -29,6 +31,12 @@ class LogLevel(StrEnum):
     ERROR = "ERROR"
 
 
+class LogFormat(StrEnum):
+    AUTO = "auto"
+    TEXT = "text"
+    JSON = "json"
+
+
 def register(app: typer.Typer) -> None:
     app.command("serve")(serve)
 
@@ -38,9 +46,21 @@ def serve(
     live: Annotated[
         bool, typer.Option("--live", help="Show a live picture of what arrives.")
     ] = False,
+    standby: Annotated[
+        bool,
+        typer.Option(
+            "--standby", help="Wait while another appliance leads, take over when it is gone."
+        ),
+    ] = False,
     log_level: Annotated[
         LogLevel | None,
         typer.Option("--log-level", help="What goes to stderr.", case_sensitive=False),
+    ] = None,
+    log_format: Annotated[
+        LogFormat | None,
+        typer.Option(
+            "--log-format", help="auto: text on a terminal, else JSON.", case_sensitive=False
+        ),
     ] = None,
 ) -> None:
     """Be an MSMQ queue manager whose messages are Kafka records.
@@ -49,9 +69,21 @@ def serve(
 
     Example: msmq-bridge serve --config bridge.yaml
     """
-    setup_logging(log_level or (LogLevel.WARNING if live else LogLevel.INFO))
+    settings = load_config(config)
+    usual = LogLevel.WARNING if live else LogLevel.INFO
+    setup_logging(log_level or settings.log.level or usual, log_format or settings.log.format)
     raise_file_limit()
-    asyncio.run(_serve(Appliance(load_config(config)), live=live))
+    if standby:
+        settings = replace(settings, standby=True)
+    try:
+        asyncio.run(_serve(Appliance(settings), live=live))
+    except Exception as error:
+        if not isinstance(error, BridgeError):  # a bug: its traceback is a line of the log, too
+            _log.exception("a fault of ours ends the appliance")
+            raise typer.Exit(1) from None
+        raise
+    finally:
+        say_what_was_left_out(all_of_it=True)
 
 
 async def _serve(appliance: Appliance, *, live: bool) -> None:

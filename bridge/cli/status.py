@@ -61,7 +61,7 @@ def status(
 
 def _ask(config: Config) -> dict[str, Any]:
     """Where it listens may change with every start."""
-    return get_json(find_admin_url(config), "/api/status")
+    return get_json(find_admin_url(config), "/api/status", config)
 
 
 def _show(answer: dict[str, Any], output: Output) -> None:

@@ -15,9 +15,9 @@ from bridge.adapters.net.admin_client import get_json
 from bridge.adapters.runtime import find_admin_url
 from bridge.cli.options import ConfigOption
 from bridge.cli.output import Output, OutputOption, show
-from bridge.model.classes import MessageClass
 from bridge.model.errors import BridgeError, ConfigError
 from bridge.model.guid import Guid
+from bridge.model.words import class_name
 
 _ID = re.compile(r"\{?([0-9a-fA-F-]{36})\}?\\(\d{1,10})")
 _U32 = Struct("<I")
@@ -48,10 +48,9 @@ def trace(
     Example: msmq-bridge trace '3f8a0c5e-6a0b-4c55-9f0e-0d3c2b1a4f77\42'
     """
     kind, text = _asked(message_id, label, correlation)
-    url = find_admin_url(load_config(config))
-    verdicts = get_json(url, f"/api/trace?{kind}={quote(text, safe='', errors='replace')}")[
-        "verdicts"
-    ]
+    path = f"/api/trace?{kind}={quote(text, safe='', errors='replace')}"
+    settings = load_config(config)
+    verdicts = get_json(find_admin_url(settings), path, settings)["verdicts"]
     if not verdicts:
         raise NotFound(f"no verdict on {kind} {text}; it never reached this appliance's wire")
     show(
@@ -102,16 +101,9 @@ def _row(verdict: dict[str, Any]) -> dict[str, Any]:
         "arrived": at.isoformat(timespec="milliseconds"),
         "id": verdict["id"],
         "verdict": verdict["verdict"],
-        "class": _class_name(number) if number else "",
+        "class": class_name(number) if number else "",
         "reason": verdict.get("reason", ""),
         "queue": verdict.get("queue", "") or verdict["dest"],
         "record": record,
         "peer": verdict.get("peer", ""),
     }
-
-
-def _class_name(number: int) -> str:
-    try:
-        return MessageClass(number).name
-    except ValueError:
-        return f"{number:#06x}"

@@ -19,6 +19,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     quota_kb: int = 0xFFFFFFFF  # of the machine
     deadletter_topic: str = ""
     discards_expired: bool = False  # what comes late over HTTP. SR-61
+    continues_traces: bool = False  # a record's trace context is ours, which follows the sender's
 
 
 class Refusal(msgspec.Struct, frozen=True):

@@ -16,11 +16,12 @@ from bridge.core.body import decode
 from bridge.core.catalogue import Catalogue, Queue
 from bridge.core.header_rules import VALUE_ERROR, HeaderRule, compile_rules
 from bridge.core.json_path import JsonPath, json_path
-from bridge.core.mapping import COMMON, OwnHeaders, common_headers
+from bridge.core.mapping import COMMON, OwnHeaders, Traces, common_headers
 from bridge.core.mapping_rules import QueueMapping
 from bridge.core.murmur2 import partition_of
 from bridge.core.ports import Headers, Record
 from bridge.core.streams import StreamKey, stream_key
+from bridge.core.trace_context import TRACEPARENT, TRACESTATE
 from bridge.core.values import value_of
 from bridge.model.message import Message
 
@@ -62,14 +63,14 @@ class _Stream:
 
     __slots__ = ("crc", "headers", "key", "kind", "own", "queue", "recipe", "sequence")
 
-    def __init__(self, message: Message, queue: Queue) -> None:
+    def __init__(self, message: Message, queue: Queue, traces: Traces) -> None:
         source, destination = stream_key(message)
         self.key = f"{source}/{destination}".encode("utf-8", "surrogatepass")
         self.crc = crc32(self.key)  # picks the partition
         self.headers: Headers = {}
         self.kind: tuple[object, ...] = ()  # `headers` are for messages like this
         self.sequence = -1
-        self.own = OwnHeaders()
+        self.own = OwnHeaders(traces)
         self.queue = queue
         self.recipe = _Recipe(queue.mapping)
 
@@ -86,8 +87,8 @@ class Common(NamedTuple):
 class Mapper:
     """Makes records for the queues of a catalogue."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalogue: Catalogue, traces: Traces = Traces.PASSED) -> None:
+        self._catalogue, self._traces = catalogue, traces
         self._streams: dict[StreamKey, _Stream] = {}
 
     def record(self, message: Message, queue: Queue, text: str = "") -> Record:
@@ -121,11 +122,15 @@ class Mapper:
             # Never ahead of arrival: brokers refuse a time in the future.
             timestamp = min(message.sent_time * 1000, message.arrived_ms)
             table["msmq.arrived"] = b"%d" % message.arrived_ms
+        # They are no property of the message: no rule and no envelope has them.
+        trace = {name: table.pop(name) for name in (TRACEPARENT, TRACESTATE) if name in table}
         value, why = value_of(message, recipe.value, queue.name, table)
         if why:
             table[VALUE_ERROR] = why.encode()
         headers = table if recipe.rule is None else recipe.rule(table)
         key = _key(recipe.key, message, stream, table, headers)
+        if trace:
+            headers = trace | headers  # what the mapping makes stays
         topic, partitions = queue.topic, queue.partitions
         if not topic:
             topic = queue.topic_of(message.label, message.source)
@@ -154,7 +159,7 @@ class Mapper:
         if stream is None or stream.queue is not queue:
             if len(self._streams) >= _CACHE:
                 self._streams.clear()
-            stream = self._streams[key] = _Stream(message, queue)
+            stream = self._streams[key] = _Stream(message, queue, self._traces)
         return stream
 
 

@@ -6,6 +6,7 @@ Digest data-model.md section 4; design D7, DM-35. A property at its default has 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import IntEnum
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
@@ -13,6 +14,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from bridge.core.ports import Headers, Record
+from bridge.core.trace_context import context_of, continued
 from bridge.model.guid import Guid
 from bridge.model.message import NO_CORRELATION, Message, Srmp, Transaction
 
@@ -144,6 +146,14 @@ def common_headers(message: Message) -> Headers:
     return headers
 
 
+class Traces(IntEnum):
+    """What becomes of a trace context that a sender has put into a message."""
+
+    NONE = 0  # nothing
+    PASSED = 1  # its record gets it
+    CONTINUED = 2  # its record gets ours, which follows it
+
+
 class OwnHeaders:
     """Adds those that differ from message to message.
 
@@ -151,9 +161,13 @@ class OwnHeaders:
     the number that the next one calls the previous): their text is made once.
     """
 
-    __slots__ = ("_label", "_label_text", "_number", "_number_text", "_sent", "_sent_text")
+    __slots__ = (
+        *("_label", "_label_text", "_number", "_number_text", "_sent", "_sent_text"),
+        "_traces",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, traces: Traces = Traces.NONE) -> None:
+        self._traces = traces
         self._sent, self._sent_text = 0, b""
         self._label, self._label_text = "", b""
         self._number, self._number_text = 0, b""
@@ -175,10 +189,20 @@ class OwnHeaders:
             headers["msmq.correlation"] = message.correlation_id
         if message.extension:
             headers["msmq.extension"] = message.extension
+            if self._traces:
+                self._add_trace(headers, message, text)
         if message.soap:
             _add_soap(headers, message)
+            if self._traces:
+                self._add_trace(headers, message, text)
         if message.transaction is not None:
             self._add_transaction(headers, message.transaction, text)
+
+    def _add_trace(self, headers: Headers, message: Message, text: str) -> None:
+        context = context_of(message)
+        if context is not None:
+            ours = self._traces is Traces.CONTINUED
+            (continued(context, text) if ours else context).add_to(headers)
 
     def _add_transaction(self, headers: Headers, tx: Transaction, text: str) -> None:
         number = headers["msmq.tx.seq"] = b"%d" % tx.number

@@ -42,7 +42,7 @@ from bridge.core.history import History, mark_of
 from bridge.core.http_receipts import HttpReceipts
 from bridge.core.lane import Lane, most_headers, sequence_of
 from bridge.core.mapper import Mapper
-from bridge.core.mapping import size_of
+from bridge.core.mapping import Traces, size_of
 from bridge.core.mapping_rules import QueueSettings
 from bridge.core.ports import (
     FORWARDS,
@@ -136,7 +136,8 @@ class Shard:
     def use(self, catalogue: Catalogue) -> None:
         """From now on these are the queues; what was decided stays."""
         self._catalogue = catalogue
-        self._mapper = Mapper(catalogue)
+        traces = Traces.CONTINUED if self._policy.continues_traces else Traces.PASSED
+        self._mapper = Mapper(catalogue, traces)
         self._lanes: dict[StreamKey, Lane] = {}
 
     def restore(self, snapshot: Snapshot) -> None:

@@ -98,6 +98,12 @@ class Table(Generic[C]):
         for text, value in self._asleep.items():
             yield self._stream_key(text), self._decode(value)
 
+    def snapshot(self) -> Table[C]:
+        """The rows as they are now, for somebody who looks at them in a thread of his own."""
+        copy = Table(self._prefix, self._start)
+        copy._rows, copy._asleep = dict(self._rows), dict(self._asleep)
+        return copy
+
     def take_changes(self) -> dict[str, bytes | None]:
         """The new rows as entries of the state topic; only the last one of each stream."""
         changed, self._changed = self._changed, set()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bridge.adapters.accounts import UserFile, load_users
+from bridge.adapters.masking import SECRETS
 from bridge.model.errors import ConfigError
 
 SECRET = bytes.fromhex("878d8014606cda29677a44efa1353fc7")  # NT hash of "secret"
@@ -29,6 +30,7 @@ def users(folder: Path, text: str) -> Path:
 
 def test_names_and_domains(tmp_path: Path) -> None:
     accounts = UserFile(users(tmp_path, GOOD))
+    assert SECRETS.hide(f"{SECRET.hex()} 12345678") == "*** ***"  # they get into no log
     assert accounts.nt_hash("ANN", "") == SECRET
     assert accounts.nt_hash("Ann", "other") == SECRET  # a plain name is good for any domain
     assert accounts.nt_hash("ann", "dom") == PASSWORD  # but the domain's own comes first
@@ -99,3 +101,12 @@ def test_a_broken_change_changes_nothing_and_is_said_once(
     assert accounts.nt_hash("ann", "") == SECRET
     path.write_text("ann: {password: Password}")
     assert accounts.nt_hash("ann", "") == PASSWORD
+
+
+@pytest.mark.parametrize(
+    "text", ["ann: {password: 87654321}", "ann: 87654321", "ann: {password: a, x: ['87654321']}"]
+)
+def test_an_error_that_quotes_a_secret_is_masked(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_users(users(tmp_path, text))
+    assert "87654321" not in SECRETS.hide(str(caught.value))

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from bridge.adapters.config_files import kafka_properties, load_config
+from bridge.adapters.masking import SECRETS
 from bridge.config import Address, Config, Secret
 from bridge.model.errors import ConfigError
 from bridge.model.guid import Guid
@@ -404,6 +405,8 @@ kafka:
         "socket.keepalive.enable": True,
         "acks": "all",
     }
+    line = "librdkafka: s3cret and other, but not 5"
+    assert SECRETS.hide(line) == "librdkafka: *** and ***, but not 5"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from bridge.model.errors import SinkUnavailable
 from bridge.model.guid import Guid
 from bridge.model.message import INFINITE, Message
 from bridge.model.verdict import Cursor, Outcome, Verdict
-from tests.core.messages import OTHER, SENDER, SEQUENCE, plain, shard, step
+from tests.core.messages import OTHER, PLAIN, SENDER, SEQUENCE, plain, shard, step
 from tests.core.posts import mail, part
 
 SOON = 5.0
@@ -913,3 +913,33 @@ def test_no_receipt_before_its_message_is_there_under_any_failures(
         world = play(scene, lambda: World(plan))
     assert world.intake.pending == 0
     assert world.pump.pending_bytes == 0
+
+
+def test_messages_that_are_refused_have_a_line_without_their_body(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(world: World) -> None:
+        known, *others = [plain(n, body=b"secret body") for n in range(1, 4)]
+        strangers = [msgspec.structs.replace(m, destination=f"{PLAIN}-nowhere") for m in others]
+        world.submit(known, *strangers)
+        await world.drain()
+
+    with caplog.at_level("INFO"):
+        play(scenario)
+    (line,) = [r for r in caplog.records if r.getMessage() == "message refused"]
+    told = line.__dict__["fields"]
+    assert (told["reason"], told["messages"], told["transport"]) == ("unknown-queue", 2, "binary")
+    assert told["message_id"] == plain(2).id
+    assert "secret body" not in str(told)
+
+
+def test_who_closes_is_jammed_for_good() -> None:
+    async def scene(world: World) -> None:
+        world.submit(plain(1))
+        world.intake.close()
+        assert world.jams == [True]
+        await world.drain()  # what was there is committed
+        assert world.intake.jammed
+        assert world.jams == [True]
+
+    play(scene)

@@ -1,46 +1,17 @@
 """Plain values about shards, streams and acks; sessions are seen in tests/test_app.py."""
 
 import json
-from typing import Any, cast
+from typing import Any
 
 from bridge.adapters import overview
-from bridge.adapters.intake import ShardPump
-from bridge.core.forwards import Forwards, Room
 from bridge.core.mapping_rules import Mappings, QueueMapping, QueuePath, Topic
-from bridge.core.ports import OutboxEntry
-from bridge.core.posted import Posted, PostedStreams
-from bridge.core.streams import Streams
+from bridge.core.posted import Posted
 from bridge.model.guid import Guid
 from bridge.model.verdict import Cursor
+from tests.adapters.fake_pumps import FakePump, pumps
 from tests.core.letters import FAR, letter, waiting
 
 GUID = "11111111-2222-3333-4444-555555555555"
-
-
-class FakeShard:
-    def __init__(self) -> None:
-        self.streams = Streams()
-        self.posted = PostedStreams()
-        self.outbox: dict[int, OutboxEntry] = {}
-        self.forwards = Forwards(Room(1 << 20))
-
-    def owe(self, count: int, *, queue_manager: str = "", host: str = "") -> None:
-        for _ in range(count):
-            ordinal = len(self.outbox)
-            self.outbox[ordinal] = OutboxEntry(
-                ordinal=ordinal, queue_manager=queue_manager, host=host, packet=b""
-            )
-
-
-class FakePump:
-    def __init__(self) -> None:
-        self.shard = FakeShard()
-        self.is_open, self.why_closed = True, ""
-        self.pending, self.pending_bytes = 3, 300
-
-
-def pumps(*made: FakePump) -> list[ShardPump]:
-    return cast(list[ShardPump], list(made))
 
 
 def test_shards() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from bridge.adapters.runtime import RUNTIME_FILE, find_admin_url, remove_runtime, write_runtime
-from bridge.config import Config, ListenConfig
+from bridge.config import AdminConfig, Config, ListenConfig
 from bridge.model.errors import BridgeError, ConfigError, Unavailable
 
 
@@ -27,6 +27,14 @@ def config(data: Path, port: int | None, host: str = "127.0.0.1") -> Config:
 )
 def test_a_fixed_port_is_known_from_the_configuration(tmp_path: Path, host: str, url: str) -> None:
     assert find_admin_url(config(tmp_path, 9180, host)) == url
+
+
+def test_a_certificate_makes_it_https(tmp_path: Path) -> None:
+    admin = AdminConfig(certificate=tmp_path / "admin.pem")
+    settings = Config(data=tmp_path, listen=ListenConfig(admin=9180), admin=admin)
+    assert find_admin_url(settings) == "https://127.0.0.1:9180"
+    write_runtime(tmp_path, "https://127.0.0.1:1111", 1)
+    assert find_admin_url(config(tmp_path, 0)) == "https://127.0.0.1:1111"
 
 
 def test_a_free_port_is_known_from_the_data_folder(tmp_path: Path) -> None:

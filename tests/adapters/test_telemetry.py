@@ -1,13 +1,9 @@
-"""Metrics as Prometheus reads them, and the log as people read it."""
-
-import logging
-import re
-from collections.abc import Iterator
+"""Metrics as Prometheus reads them, and the lines that go with them."""
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from bridge.adapters.telemetry import MAX_LABEL_VALUES, MAX_QUEUES, Telemetry, setup_logging
+from bridge.adapters.telemetry import MAX_LABEL_VALUES, MAX_QUEUES, SessionFacts, Telemetry
 
 
 def samples(telemetry: Telemetry) -> dict[tuple[str, ...], float]:
@@ -40,7 +36,7 @@ def test_everything_that_is_counted() -> None:
     telemetry.streams.set(7)
     telemetry.pending_messages.set(2)
     telemetry.kafka_up.set(1)
-    telemetry.ack_seconds.observe(0.3)
+    telemetry.ack_seconds["binary"].observe(0.3)
     found = samples(telemetry)
     expected = {
         ("msmq_bridge_sessions_opened_total",): 2,
@@ -63,8 +59,9 @@ def test_everything_that_is_counted() -> None:
         ("msmq_bridge_kafka_up",): 1,
         ("msmq_bridge_batch_messages_sum",): 4,
         ("msmq_bridge_commit_seconds_count",): 1,
-        ("msmq_bridge_ack_seconds_bucket", "0.5"): 1,
-        ("msmq_bridge_ack_seconds_bucket", "0.25"): 0,
+        ("msmq_bridge_ack_seconds_bucket", "0.5", "binary"): 1,
+        ("msmq_bridge_ack_seconds_bucket", "0.25", "binary"): 0,
+        ("msmq_bridge_ack_seconds_count", "https"): 0,
     }
     assert {key: found.get(key) for key in expected} == expected
 
@@ -134,35 +131,63 @@ def test_openmetrics_is_given_to_those_who_ask() -> None:
     assert body.endswith(b"# EOF\n")
 
 
-@pytest.fixture
-def _own_log() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
+def test_a_topic_that_is_kept_has_its_name_whatever_comes() -> None:
+    telemetry = Telemetry()
+    telemetry.keep_topic("_msmq-bridge.deadletter")
+    for number in range(MAX_LABEL_VALUES):
+        telemetry.records(f"topic-{number}", 1)
+    telemetry.records("_msmq-bridge.deadletter", 2)
+    assert samples(telemetry)["msmq_bridge_records_total", "_msmq-bridge.deadletter"] == 2
 
 
-@pytest.mark.usefixtures("_own_log")
-def test_one_fact_per_line_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    setup_logging("warning")
-    setup_logging("info")  # a second call replaces the first
-    logger = logging.getLogger("bridge.sample")
-    logger.info("peer %s says %s", "10.0.0.1", "a\nFAKE LINE\x1b[31m")
-    logger.debug("not shown")
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 1
-    assert re.match(
-        r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00 INFO bridge\.sample: peer 10", lines[0]
-    )
-    assert lines[0].endswith("says a\\nFAKE LINE\\x1b[31m")
+def test_how_long_the_first_of_a_queue_has_waited() -> None:
+    telemetry = Telemetry()
+    telemetry.retained = lambda: [("a", 2, 10), ("b", 1, 5)]
+    telemetry.head_seconds = {"a": 12.5, "b": None}.get
+    found = samples(telemetry)
+    assert found["msmq_bridge_retained_head_seconds", "a"] == 12.5
+    assert ("msmq_bridge_retained_head_seconds", "b") not in found
 
 
-@pytest.mark.usefixtures("_own_log")
-def test_a_bug_keeps_its_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    setup_logging()
-    try:
-        raise RuntimeError("ours")
-    except RuntimeError:
-        logging.getLogger("bridge.sample").exception("failed")
-    assert "Traceback" in capsys.readouterr().err
+def test_under_a_megabyte_whatever_is_connected() -> None:
+    """10,000 streams, 1,000 sessions, 1,000 queues and topics with the longest names there are."""
+    telemetry = Telemetry()
+    for number in range(1_000):
+        telemetry.session_opened()
+        telemetry.session_closed(f"reason {number}")
+        telemetry.refusal(f"reason {number}")
+        telemetry.records(f"{number}".ljust(249, "x"), 1)
+        for transport in ("binary", "http", "https"):
+            telemetry.message("rejected", f"CLASS_{number}", transport=transport)
+    telemetry.streams.set(10_000)
+    names = [f"{n}".ljust(1_000, "y") for n in range(1_000)]
+    telemetry.retained = lambda: [(name, 1, 1) for name in names]
+    telemetry.head_seconds = lambda _queue: 1.0
+    body, _ = telemetry.exposition()
+    assert len(body) < 1_000_000
+    found = samples(telemetry)
+    assert found["msmq_bridge_records_total", "other"] == 800
+    assert found["msmq_bridge_retained_messages", "other"] == 900
+    assert len(found) < 4_000
+
+
+def test_a_refusal_has_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    telemetry = Telemetry()
+    telemetry.refused("malformed", "10.0.0.1:5", "no signature", "binary", queue_manager="")
+    (line,) = caplog.records
+    assert (line.getMessage(), line.levelname) == ("refused", "WARNING")
+    assert line.__dict__["fields"] == {
+        "reason": "malformed",
+        "peer": "10.0.0.1:5",
+        "transport": "binary",
+        "detail": "no signature",
+    }
+    assert samples(telemetry)["msmq_bridge_refusals_total", "malformed"] == 1
+
+
+def test_a_session_that_is_over_is_told_to_who_wants_to_know() -> None:
+    telemetry, told = Telemetry(), list[SessionFacts]()
+    telemetry.on_session = told.append
+    facts = SessionFacts(transport="rpc", peer="p", was_open=False)
+    telemetry.session_over(facts)
+    assert told == [facts]

@@ -12,20 +12,31 @@ import random
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from tests.chaos.bugs import BUGS
 from tests.chaos.fleet import KINDS
+from tests.chaos.handover import HANDOVER, HANDOVER_KINDS, LEASE_S, handovers
 from tests.chaos.posters import HTTP_KINDS
 from tests.chaos.read_bugs import READ_BUGS
 from tests.chaos.run import RATE, SENDERS, Settings, print_plan, run, tell
-from tests.chaos.schedule import BINARY, HTTP, RETAINED, steps
+from tests.chaos.schedule import BINARY, HTTP, RETAINED, Step, steps
 from tests.chaos.senders import BINARY_KINDS, RETAINED_KINDS
 
 PLANNED = 60  # steps that --plan prints
 RETAINED_RATE = 50.0  # about what its readers take: each look is at all that is left
-_KINDS = {BINARY: BINARY_KINDS, HTTP: HTTP_KINDS, RETAINED: RETAINED_KINDS, "": KINDS}
+_KINDS = {
+    BINARY: BINARY_KINDS,
+    HTTP: HTTP_KINDS,
+    RETAINED: RETAINED_KINDS,
+    HANDOVER: HANDOVER_KINDS,
+}
+
+
+def _steps(seed: int, only: str) -> Iterator[Step]:
+    return handovers(seed) if only == HANDOVER else steps(seed, only)
 
 
 def _options() -> argparse.Namespace:
@@ -38,7 +49,10 @@ def _options() -> argparse.Namespace:
         "--bug", choices=sorted(BUGS | READ_BUGS), default="", help="plant it in the bridge"
     )
     parser.add_argument(
-        "--only", choices=(BINARY, HTTP, RETAINED), default="", help="senders of one kind"
+        "--only",
+        choices=(BINARY, HTTP, RETAINED, HANDOVER),
+        default="",
+        help="senders of one kind, or a leader and its standby",
     )
     parser.add_argument("--plan", action="store_true", help="print the schedule, do nothing")
     return parser.parse_args()
@@ -48,7 +62,7 @@ def main() -> int:
     options = _options()
     seed = random.randrange(1_000_000) if options.seed is None else options.seed
     if options.plan:
-        print_plan(steps(seed, options.only), PLANNED)
+        print_plan(_steps(seed, options.only), PLANNED)
         return 0
     tell(f"chaos: {options.minutes:g} minutes, seed {seed}")
     folder = Path(tempfile.mkdtemp(prefix="chaos-"))
@@ -57,11 +71,12 @@ def main() -> int:
         seconds=options.minutes * 60,
         senders=options.senders,
         rate=options.rate or (RETAINED_RATE if options.only == RETAINED else RATE),
-        kinds=_KINDS[options.only],
+        kinds=_KINDS.get(options.only, KINDS),
         bug=options.bug,
+        lease_s=LEASE_S if options.only == HANDOVER else 0,
     )
     with EmbeddedKafka(folder / "kafka") as broker:
-        verdict = asyncio.run(run(broker, folder, steps(seed, options.only), settings))
+        verdict = asyncio.run(run(broker, folder, _steps(seed, options.only), settings))
     if verdict.passed:
         shutil.rmtree(folder)
         return 0

@@ -208,6 +208,27 @@ def _repeat_express() -> None:
     launcher.Producer.produce = produce  # type: ignore[method-assign]
 
 
+def _ack_when_fenced() -> None:
+    """Whoever has taken the shard over, it goes on as if it were its own."""
+    from bridge.adapters.kafka.lease import Lease
+    from bridge.adapters.kafka.sink import KafkaShardSink
+    from bridge.core.ports import Unit
+    from bridge.model.errors import SinkUnavailable
+
+    publish = KafkaShardSink.publish
+
+    async def careless(self: KafkaShardSink, unit: Unit) -> None:
+        try:
+            if not self._fenced:
+                await publish(self, unit)
+        except SinkUnavailable:
+            if not self._fenced:
+                raise
+
+    KafkaShardSink.publish = careless  # type: ignore[method-assign]
+    Lease._on_lost = lambda self: None  # type: ignore[method-assign]
+
+
 BUGS: Final[dict[str, tuple[Kind, Callable[[], None]]]] = {
     "drop": (Kind.LOST_ACKED, _drop),
     "repeat": (Kind.DUPLICATE, _repeat),
@@ -220,5 +241,6 @@ BUGS: Final[dict[str, tuple[Kind, Callable[[], None]]]] = {
     "repeat-express": (Kind.EXPRESS_TWICE, _repeat_express),
     "receipt-before-commit": (Kind.ACK_BEFORE_DURABLE, _receipt_before_commit),
     "stream-row-apart": (Kind.DUPLICATE, _stream_row_apart),
+    "ack-when-fenced": (Kind.LOST_ACKED, _ack_when_fenced),
     "no-receipts": (Kind.NEVER_ACKED, _no_receipts),
 }

@@ -9,5 +9,6 @@ from bridge.adapters.kafka.embedded import EmbeddedKafka
 
 @pytest.fixture(scope="package")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    with EmbeddedKafka(tmp_path_factory.mktemp("chaos")) as broker:
+    settings = {"group.min.session.timeout.ms": "1000"}  # for leases that are soon over
+    with EmbeddedKafka(tmp_path_factory.mktemp("chaos"), settings=settings) as broker:
         yield broker

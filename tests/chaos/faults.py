@@ -49,6 +49,7 @@ class World:
         kinds: Sequence[str] = KINDS,
         patience_s: float = PATIENCE_S,
         bug: str = "",
+        lease_s: float = 0.0,
     ) -> None:
         rng = random.Random(seed)
         self.broker = broker
@@ -61,8 +62,10 @@ class World:
         self.journal = f"{prefix}-journal"
         kept = {"mode": "retain", "journal": self.journal, "allow_read": list(USERS)}
         retained = {RETAINED: kept}
-        self.bridge = Bridge(folder / "bridge-1", bootstrap, prefix, guid, bug, retained)
-        self._other = Bridge(folder / "bridge-2", bootstrap, prefix, guid, bug, retained)
+        self.bridge, self._other = (
+            Bridge(folder / name, bootstrap, prefix, guid, bug, retained, lease_s=lease_s)
+            for name in ("bridge-1", "bridge-2")
+        )
         self.topics = [self.bridge.topic(name) for name in QUEUE_NAMES]
         self.binary = Proxy(lambda: self._place("binary"), random.Random(rng.getrandbits(64)))
         self.http = Proxy(lambda: self._place("srmp"), random.Random(rng.getrandbits(64)), 0)
@@ -90,12 +93,15 @@ class World:
         return self.rng.choice(ready) if ready else None
 
     async def start(self, rate: float) -> None:
-        await asyncio.to_thread(self.bridge.start)
+        await self._start()
         for proxy in self.proxies:
             await proxy.start()
         self.fleet.start(rate)
         self.readers.start()
         await self.going_on()
+
+    async def _start(self) -> None:
+        await asyncio.to_thread(self.bridge.start)
 
     async def stop(self) -> None:
         self.broker.resume()
@@ -112,9 +118,12 @@ class World:
         await self._check_alive()
         await asyncio.sleep(step.gap)
         await self.readers.look()
-        await ACTIONS[step.action](self, step)
+        await self._act(step)
         await self.readers.look()
         await self.going_on()
+
+    async def _act(self, step: Step) -> None:
+        await ACTIONS[step.action](self, step)
 
     def logs(self) -> list[str]:
         return [line for b in (self.bridge, self._other) for line in (f"== {b.folder}", *b.lines)]
@@ -167,11 +176,12 @@ class World:
             finally:
                 self.broker.resume()
             if not name.endswith(")") and not self.bridge.died_at(step.point):
-                self.history.surprises.append(
-                    f"ended before {step.point}: {self.bridge.lines[-3:]}"
-                )
+                self._ended_early(step.point)
         await self._end_bridge(name)
         await asyncio.gather(self._probe(), self._start_bridge(empty=step.flag))
+
+    def _ended_early(self, point: str) -> None:
+        self.history.surprises.append(f"ended before {point}: {self.bridge.lines[-3:]}")
 
     async def _end_bridge(self, name: str) -> None:
         await asyncio.to_thread(self.bridge.kill)

@@ -128,6 +128,16 @@ class Look:
     is_last: bool = True  # nobody sends any more
 
 
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """From one leader to the next; the one before was quiet at the latest when this one led."""
+
+    kind: str
+    at: float  # it was told to stop, killed or frozen
+    leading_at: float
+    listening_at: float
+
+
 @dataclass(slots=True)
 class History:
     ops: list[Op] = field(default_factory=list)
@@ -136,6 +146,7 @@ class History:
     reads: list[Read] = field(default_factory=list)
     takes: list[Take] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
+    handovers: list[Handover] = field(default_factory=list)
     # Not about a message: the bridge broke the protocol, or ended by itself.
     surprises: list[str] = field(default_factory=list)
     events: Counter[str] = field(default_factory=Counter)

@@ -29,21 +29,31 @@ class Bridge(Appliance):
         guid: UUID,
         bug: str = "",
         queues: Mapping[str, Mapping[str, object]] | None = None,
+        *,
+        lease_s: float = 0.0,
     ) -> None:
-        """`queues` are further mapping entries, by short name."""
+        """`queues` are further mapping entries, by short name; with a lease it is one of two."""
         folder.mkdir(parents=True, exist_ok=True)
         settings = Settings(
             queues=queues or {},
             listen={"srmp": 0, "rpc": 0},
             users=USERS,
             defaults={"unknown": "auto-create"},  # with a topic of its name
+            top={"standby": True, "lease_s": lease_s} if lease_s else {},
         )
         super().__init__(folder, bootstrap, prefix, guid, settings)
         self._bug = ["--bug", bug] if bug else []
+        self._begun = 0  # lines of earlier starts
 
     def start(self, seconds: float = 60.0) -> None:
+        self.launch()
+        self.wait_ready(seconds)
+
+    def launch(self) -> None:
+        """Returns at once."""
         assert self._process is None
         self.listeners = {}
+        self._begun = len(self.lines)
         command = [sys.executable, "-m", "tests.chaos.launcher", *self._bug]
         self._process = subprocess.Popen(
             [*command, "serve", "--config", str(self.config)],
@@ -63,11 +73,27 @@ class Bridge(Appliance):
         ]
         for reader in self._readers:
             reader.start()
+
+    def wait_ready(self, seconds: float = 60.0) -> None:
         try:
             self._wait_until_ready(soon(seconds))
         except BaseException:
             self.kill()
             raise
+
+    def wait_line(self, beginning: str, seconds: float = 60.0) -> None:
+        """Of this start."""
+        with self._news:
+            self._news.wait_for(lambda: self.has_said(beginning) or not self.alive, seconds)
+        assert self.has_said(beginning), f"no {beginning!r}: {self.lines[-5:]}"
+
+    def has_said(self, beginning: str) -> bool:
+        return any(line.startswith(beginning) for line in self.lines[self._begun :])
+
+    def send(self, number: signal.Signals) -> None:
+        """To the group we started; one that has just died does not mind."""
+        if self.alive:
+            os.killpg(self.pid, number)
 
     @property
     def started(self) -> bool:

@@ -1,12 +1,15 @@
 """The verdict: what was sent, what was done to it, what is wrong, and the seed that repeats it."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from statistics import median
 
 from tests.chaos.checker import Fault, counts
 from tests.chaos.history import History, Mode
+from tests.chaos.senders import RECONNECT_S
 
 SHOWN = 5  # of a kind
 
@@ -60,3 +63,30 @@ def summary(history: History, kills: Mapping[str, int], landed: set[str]) -> Ite
         detail = f" ({', '.join(parts)})" if side == "bridge" and parts else ""
         yield f"kills of the {side}: {sum(mine.values())}{detail}"
     yield "; ".join(f"{name}: {count}" for name, count in sorted(history.events.items()))
+    yield from _handovers(history)
+
+
+def _handovers(history: History) -> Iterable[str]:
+    """Seconds from the signal until the next one listens, and until the first ack of its own."""
+    told = sorted(at for op in history.ops for at in (op.stored_at, op.ordered_at) if at)
+    for kind in sorted({handover.kind for handover in history.handovers}):
+        mine = [handover for handover in history.handovers if handover.kind == kind]
+        listening = [one.listening_at - one.at for one in mine]
+        acked = [
+            told[first] - one.at
+            for one in mine
+            if (first := bisect_left(told, one.leading_at)) < len(told)
+        ]
+        yield (
+            f"hand-overs, {kind}: {len(mine)}; seconds until the next one listens "
+            f"{_range(listening)}, until its first ack {_range(acked)}"
+        )
+
+    if history.handovers:
+        yield "a sender comes again {} to {} s after its session broke".format(*RECONNECT_S)
+
+
+def _range(values: Sequence[float]) -> str:
+    if not values:
+        return "-"
+    return f"{median(values):.1f} ({min(values):.1f} to {max(values):.1f})"

@@ -12,6 +12,7 @@ from bridge.adapters.kafka.embedded import EmbeddedKafka
 from tests.chaos.checker import check
 from tests.chaos.faults import PATIENCE_S, StuckError, World
 from tests.chaos.fleet import KINDS
+from tests.chaos.handover import Pair
 from tests.chaos.history import Landed
 from tests.chaos.read_checker import check_reads
 from tests.chaos.reading import HangingError, identities, landed, rejected
@@ -21,7 +22,7 @@ from tests.chaos.senders import RETAINED
 from tests.outside.appliance import QUEUES
 from tests.outside.records import create_topics
 
-SENDERS = 16
+SENDERS = 17  # one of each kind, also of those whose messages are read
 RATE = 250.0  # messages a second, all senders together
 PARTITIONS = 2
 
@@ -44,13 +45,14 @@ class Settings:
     kinds: Sequence[str] = KINDS
     patience_s: float = PATIENCE_S
     bug: str = ""  # one of bugs.py
+    lease_s: float = 0.0  # two of them, one leads
 
 
 async def run(
     broker: EmbeddedKafka, folder: Path, steps: Iterable[Step], settings: Settings
 ) -> Verdict:
     """All steps, or those that fit into the time; then heal, wait, read, judge."""
-    world = World(
+    world = (Pair if settings.lease_s else World)(
         broker,
         folder,
         f"chaos-{uuid4().hex[:8]}",
@@ -59,6 +61,7 @@ async def run(
         kinds=settings.kinds,
         patience_s=settings.patience_s,
         bug=settings.bug,
+        lease_s=settings.lease_s,
     )
     topics = [world.bridge.topic(name) for name in (*QUEUES, RETAINED)] + [world.journal]
     await asyncio.to_thread(create_topics, broker.bootstrap_servers, topics, PARTITIONS)

@@ -40,6 +40,7 @@ BACKLOG: Final = 150  # a sender with so many unsent makes no more for now
 ACK_MS: Final = 20_000
 ACK_WAIT_S: Final = 2 * ACK_MS / 1000  # of direct format names. QB-52
 RESEND_S: Final = 30.0  # QB-97
+RECONNECT_S: Final = (0.05, 0.4)  # after a session broke; Windows waits longer
 
 
 class Maker(Source):
@@ -150,7 +151,7 @@ class Sender:
                     self._history.surprises.append(f"{self.maker.guid}: {error}")
                 finally:
                     self._end()
-            await asyncio.sleep(self._rng.uniform(0.05, 0.4))
+            await asyncio.sleep(self._rng.uniform(*RECONNECT_S))
 
     def _end(self) -> None:
         self._open = False

@@ -49,7 +49,8 @@ def settings(bug: str, kinds: Sequence[str]) -> Settings:
     return usual
 
 
-@pytest.mark.parametrize("bug", sorted(set(BUGS) - {"repeat-express"}))
+# Theirs are tests of their own; one needs a second bridge: test_handover.py.
+@pytest.mark.parametrize("bug", sorted(set(BUGS) - {"repeat-express", "ack-when-fenced"}))
 def test_a_planted_bug_is_named(broker: EmbeddedKafka, tmp_path: Path, bug: str) -> None:
     wanted = settings(bug, KINDS.get(bug, BOTH))
     verdict = asyncio.run(run(broker, tmp_path, NEEDED.get(bug, []), wanted))

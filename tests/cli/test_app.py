@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 import typer
 
+from bridge.adapters.masking import Secrets
 from bridge.cli import app as module
 from bridge.cli.app import build, main
 from bridge.model.errors import BridgeError, ConfigError
@@ -39,6 +40,12 @@ def command(monkeypatch: pytest.MonkeyPatch) -> Callable[[BaseException | int | 
         (3, 3, ""),
         (BridgeError("it broke"), 1, "msmq-bridge: error: it broke\n"),
         (
+            ModuleNotFoundError(name="pyspark.sql"),
+            1,
+            "msmq-bridge: error: Spark is not here (pyspark); "
+            "use an installation or an image that has it\n",
+        ),
+        (
             ConfigError("bad", where="bridge.yaml:3:4", mend="mend it"),
             1,
             "msmq-bridge: error: bridge.yaml:3:4: bad; mend it\n",
@@ -62,6 +69,14 @@ def test_how_a_command_ends(
     assert printed.err.startswith(error)
     assert bool(printed.err) == bool(error)
     assert len(printed.err.splitlines()) <= 1
+
+
+def test_another_module_that_is_missing_is_a_bug(
+    command: Callable[[BaseException | int | None], None],
+) -> None:
+    command(ModuleNotFoundError(name="bridge.core.nothing"))
+    with pytest.raises(ModuleNotFoundError):
+        main(["go"])
 
 
 def test_our_own_bug_is_loud(command: Callable[[BaseException | int | None], None]) -> None:
@@ -127,3 +142,20 @@ def test_a_reader_that_goes_away_is_no_error_to_shout_about() -> None:
     os.close(write_end)
     assert done.returncode == 1
     assert done.stderr == b""
+
+
+def test_no_secret_in_an_error_or_in_the_traceback_of_a_bug(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = Secrets()
+    secrets.add("hunter2-of-kafka")
+    monkeypatch.setattr(module, "SECRETS", secrets)
+    assert module._fail("Kafka: hunter2-of-kafka is wrong") == 1
+    try:
+        raise RuntimeError("with hunter2-of-kafka")
+    except RuntimeError as error:
+        module._say_bug(RuntimeError, error, error.__traceback__)
+    first, *rest = capsys.readouterr().err.splitlines()
+    assert first == "msmq-bridge: error: Kafka: *** is wrong"
+    assert rest[0].startswith("Traceback")
+    assert rest[-1] == "RuntimeError: with ***"

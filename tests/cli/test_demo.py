@@ -247,7 +247,7 @@ def test_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(module, "setup_logging", lambda _: None)
+    monkeypatch.setattr(module, "setup_logging", lambda *_: None)
     (tmp_path / "empty.yaml").write_text("queues: []\n")
     config = write_config(tmp_path, "127.0.0.1:9", **changes)
     assert main(["demo", "--config", str(config), "--once", *options]) == code

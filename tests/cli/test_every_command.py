@@ -27,6 +27,7 @@ NOT_THERE = ["--config", "/no/such/bridge.yaml"]
 
 # How each command fails at once, whatever the machine; None = it has nothing to fail at.
 FAULTS: dict[str, list[str] | None] = {
+    "init": [f"{__file__}/folder"],
     "serve": NOT_THERE,
     "demo": NOT_THERE,
     "status": NOT_THERE,
@@ -74,7 +75,7 @@ GROUPS = sorted({path[:1] for path in ALL if len(path) > 1})
 def _quiet(monkeypatch: pytest.MonkeyPatch) -> None:
     """Here is no process of its own whose log could go to stderr."""
     for module in (serve, demo):
-        monkeypatch.setattr(module, "setup_logging", lambda _: None)
+        monkeypatch.setattr(module, "setup_logging", lambda *_: None)
 
 
 @pytest.fixture(params=ALL, ids=" ".join)

@@ -6,8 +6,9 @@ import pytest
 from rich.console import Console
 
 from bridge.adapters.kafka.cluster import Outcome
-from bridge.cli.plan_text import applied, described, print_outcomes, print_plan
+from bridge.cli.plan_text import applied, print_outcomes, print_plan
 from bridge.core.plan import Change, NewTopic, Plan
+from bridge.core.plan_data import described
 
 NEW = Change(
     action="create",

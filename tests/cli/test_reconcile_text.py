@@ -4,37 +4,38 @@ from typing import Any
 
 import pytest
 
-from bridge.cli.reconcile_text import MEANINGS, print_findings, sentence
+from bridge.cli.reconcile_text import print_findings
+from msmq_jobs.reconcile import words
+
+Printed = pytest.CaptureFixture[str]
 
 
-def told(parity: bool = False, **verdicts: int) -> dict[str, Any]:
-    counts = {**dict.fromkeys(MEANINGS, 0), **verdicts}
+def told(parity: bool, plan: str | None, **verdicts: int) -> dict[str, Any]:
+    counts = {**dict.fromkeys(words.VERDICTS, 0), **verdicts}
     queue = {"queue": "private$\\or\x1b[2Jders", "messages": 5, "verdicts": verdicts}
+    missing = counts["missing"]
     return {
         "parity": parity,
         "messages": sum(counts.values()),
         "verdicts": counts,
         "queues": [queue],
-        "repair": {"missing": counts["missing"], "with_copy": 1, "surplus": 2, "plan": None},
+        "repair": {"missing": missing, "with_copy": missing, "surplus": 2, "plan": plan},
         "foreign": 3,
     }
 
 
-def test_one_sentence() -> None:
-    assert sentence(told(True)) == "Parity: there are no messages to judge."
-    fine = told(True, delivered_once=4, expired=1)
-    assert sentence(fine) == "Parity: 5 messages in 1 queues, each accounted for."
-    broken = told(delivered_once=1234, out_of_order=2)
-    assert sentence(broken) == "No parity: 1,236 messages in 1 queues; 2 out of order."
-    let_pass = told(True, delivered_once=9, missing=1)
-    assert sentence(let_pass).startswith("Parity within what was allowed: ")
-
-
-def test_all_of_it(capsys: pytest.CaptureFixture[str]) -> None:
-    print_findings(told(delivered_once=3, missing=1, expired=1), "out")
+def test_broken(capsys: Printed) -> None:
+    found = told(False, None, delivered_once=3, missing=1, expired=1)
+    print_findings(found, "out")
     text = capsys.readouterr().out
-    assert text.startswith("No parity: ")
-    for word in ("breaks parity", "lawful", MEANINGS["missing"], "add --plan", "skip.jsonl"):
+    assert text.startswith("No parity: 1 of 5 messages in 1 queue breaks it (1 missing).")
+    meaning = words.explain("missing").meaning
+    for word in ("breaks parity", "lawful", meaning, "add --plan", "skip.jsonl", "3 records"):
         assert word in text
     assert "\x1b[2J" not in text  # names come from outside
     assert "duplicated" not in text  # there are none
+
+
+def test_a_plan_says_how_to_go_on(capsys: Printed) -> None:
+    print_findings(told(False, "plan.json", missing=1), "out")
+    assert "backfill --plan plan.json brings them in" in capsys.readouterr().out

@@ -38,7 +38,7 @@ def test_a_line_per_listener_and_an_end_in_order(
     ]
     assert re.fullmatch(f"ready: queue manager {GUID} as BRIDGE01, 127.0.0.1", program.out[2])
     assert program.out[3:] == ["stopping"]
-    assert [line for line in program.err if " INFO " not in line] == []
+    assert [line for line in program.err if '"level": "INFO"' not in line] == []
     told = json.loads(status.stdout)
     assert told["ready"] is True
     assert told["queue_manager"]["names"] == ["BRIDGE01", "127.0.0.1"]
@@ -91,7 +91,7 @@ def test_told_to_stop_while_kafka_is_away(tmp_path: Path) -> None:  # design D3
 
 def one_line(errors: str) -> str:
     """The error; the log before it tells what went well."""
-    lines = [line for line in errors.splitlines() if " INFO " not in line]
+    lines = [line for line in errors.splitlines() if '"level": "INFO"' not in line]
     assert len(lines) == 1, errors
     assert lines[0].startswith("msmq-bridge: error: ")
     return lines[0]
@@ -100,7 +100,7 @@ def one_line(errors: str) -> str:
 @pytest.fixture
 def refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Refused:
     """Runs it here, where it must end at once, and gives the one line."""
-    monkeypatch.setattr(module, "setup_logging", lambda _: None)
+    monkeypatch.setattr(module, "setup_logging", lambda *_: None)
 
     def make(*arguments: str, code: int = 1) -> str:
         assert main(["serve", *arguments]) == code
@@ -141,3 +141,43 @@ def test_a_busy_port_is_one_line(kafka: EmbeddedKafka, tmp_path: Path, name: str
     assert done.returncode == 1
     assert done.stdout.splitlines()[-1] == "stopping"
     assert f"listen.{name}: cannot listen on 127.0.0.1:{port}" in one_line(done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("section", "arguments", "expected"),
+    [
+        ({}, [], ("INFO", "auto")),
+        ({}, ["--live"], ("WARNING", "auto")),
+        ({"level": "debug", "format": "json"}, ["--live"], ("debug", "json")),
+        ({"level": "debug", "format": "json"}, ["--log-level", "error"], ("ERROR", "json")),
+        ({"format": "json"}, ["--log-format", "TEXT"], ("INFO", "text")),
+    ],
+)
+def test_the_log_by_option_by_file_by_default(
+    tmp_path: Path,
+    section: dict[str, str],
+    arguments: list[str],
+    expected: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    config = write_config(tmp_path, "127.0.0.1:9")
+    text = json.loads(config.read_text())
+    config.write_text(json.dumps(text | {"log": section, "data": "bridge.yaml/data"}))
+    found: list[tuple[str, str]] = []
+    monkeypatch.setattr(module, "setup_logging", lambda *given: found.append(given))
+    assert main(["serve", "--config", str(config), *arguments]) == 1  # there is no such folder
+    assert found == [expected]
+
+
+def test_a_bug_is_a_line_of_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_config: object) -> None:
+        raise RuntimeError("a bug of ours")
+
+    monkeypatch.setattr(module, "setup_logging", lambda *_: None)
+    monkeypatch.setattr(module, "Appliance", fail)
+    assert main(["serve", "--config", str(write_config(tmp_path, "127.0.0.1:9"))]) == 1
+    (record,) = [r for r in caplog.records if r.levelname == "ERROR"]
+    assert record.exc_info is not None
+    assert "a bug of ours" in str(record.exc_info[1])

@@ -167,3 +167,14 @@ def test_a_stream_that_is_dropped_is_gone_everywhere() -> None:
     streams.drop((SENDER, "q2"))
     streams.advance((SENDER, "q2"), Cursor(8, 1))  # begun anew
     assert streams.take_changes() == {f"stream/{SENDER}/q2": b'{"sequence_id":8,"number":1}'}
+
+
+def test_a_snapshot_is_of_its_moment() -> None:
+    streams = Streams()
+    streams.restore(f"{PREFIX}{SENDER}/{PLAIN}", b'{"sequence_id":1,"number":2}')
+    streams.advance(KEY, Cursor(7, 3))
+    snapshot = streams.snapshot()
+    streams.advance(KEY, Cursor(7, 4))
+    streams.advance((OTHER, ORDERS), Cursor(1, 1))
+    assert dict(snapshot.items()) == {KEY: Cursor(7, 3), (SENDER, PLAIN): Cursor(1, 2)}
+    assert len(streams) == 3

@@ -50,6 +50,7 @@ def test_only_what_sets_up_or_recurses_is_skipped() -> None:
         "make mass",
         "make profile",
         "make prove-reconcile",
+        "make screenshots",
     )
     for page in PAGES:
         for block in blocks_of(page.read_text()):

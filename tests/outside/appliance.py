@@ -54,6 +54,8 @@ class Settings:
     rpc: Mapping[str, object] = field(default_factory=dict)
     users: Mapping[str, str] = field(default_factory=dict)  # of remote readers: their passwords
     defaults: Mapping[str, object] = field(default_factory=dict)  # of the mappings
+    top: Mapping[str, object] = field(default_factory=dict)  # further keys of the file
+    token: str = ""  # of the admin port
 
 
 def queue(name: str, host: str = HOST) -> Name:
@@ -106,16 +108,20 @@ class Appliance:
         wanted = self.settings
         off = dict.fromkeys(("ping", "srmp", "srmp_tls", "rpc", "rpc_qp", "endpoint_mapper"))
         mappings, users = self.folder / "mappings.yaml", self.folder / "users.yaml"
+        token = self.folder / "admin.token"
+        token.write_text(wanted.token)
         settings = {
             "queue_manager": {"id": str(self.guid), "names": [HOST, "127.0.0.1"], **wanted.manager},
             "peers": dict(wanted.peers),
             "listen": {"host": "127.0.0.1", "binary": 0, "admin": 0, **off, **wanted.listen},
             "srmp": dict(wanted.srmp),
+            "admin": {"token_file": str(token)} if wanted.token else {},
             "rpc": {**({"users": str(users)} if wanted.users else {}), **wanted.rpc},
             "kafka": {"bootstrap.servers": self.bootstrap},
             "topic_prefix": self.prefix,
             "data": str(self.data),
             "mappings": str(mappings),
+            **wanted.top,
         }
         usual = {name: {"transactional": kind} for name, kind in QUEUES.items()}
         entries: dict[str, Mapping[str, object]] = {**usual, **wanted.queues}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bridge.adapters.doctor import brokers, files, machine, rights, topics, transactions
+from bridge.adapters.doctor import brokers, files, machine, rights, topics, traces, transactions
 from bridge.adapters.doctor.visit import Check
 
 CHECKS: Final = (
@@ -15,6 +15,7 @@ CHECKS: Final = (
     Check(id="appliance", run=machine.appliance, needs=("config",)),
     Check(id="names", run=machine.names, needs=("config",)),
     Check(id="ports", run=machine.ports, needs=("config",)),
+    Check(id="traces", run=traces.traces, needs=("config",)),
     Check(id="java", run=machine.java, needs=("config",)),
     Check(id="kafka", run=brokers.reachable, needs=("config",)),
     Check(id="version", run=brokers.version, needs=("kafka",)),

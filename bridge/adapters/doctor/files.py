@@ -44,7 +44,7 @@ def mappings(visit: Visit) -> Iterator[Finding]:
 def secrets(visit: Visit) -> Iterator[Finding]:
     """That they are there, and not for everybody's eyes."""
     config = visit.config
-    files = {"admin.token_file": config.admin.token_file}
+    files = {"admin.token_file": config.admin.token_file, "admin.key": config.admin.key}
     files |= {"rpc.users": config.rpc.users, "rpc.keytab": config.rpc.keytab}
     for name, value in config.kafka.items():
         if isinstance(value, Secret):

@@ -34,7 +34,7 @@ def appliance(visit: Visit) -> Iterator[Finding]:
         return
     try:
         url = find_admin_url(visit.config)
-        visit.status = get_json(url, "/api/status")
+        visit.status = get_json(url, "/api/status", visit.config)
     except Unavailable as error:
         if isinstance(error.__cause__, FileNotFoundError | ConnectionRefusedError):
             yield skip("not running; what only it can tell is left out")

@@ -118,3 +118,24 @@ def consumer(settings: Settings, group: str) -> Consumer:
         },
         logger=_log,
     )
+
+
+def member(settings: Settings, group: str, session_s: float) -> Consumer:
+    """Of a consumer group whose members read nothing; it is soon known that one is gone.
+
+    A static member (group.instance.id) would be waited for although it has left."""
+    mine = {name: value for name, value in settings.items() if name != "group.instance.id"}
+    return Consumer(
+        {
+            **_common(mine),
+            "group.id": group,
+            "group.protocol": "classic",  # in the other one brokers set the time-outs
+            "session.timeout.ms": int(session_s * 1000),
+            "heartbeat.interval.ms": min(500, int(session_s * 1000) // 3),
+            "partition.assignment.strategy": "cooperative-sticky",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "latest",
+        },
+        logger=_log,
+    )

@@ -16,10 +16,11 @@ PATIENCE_S: Final = 3.0
 
 
 class KafkaHealth:
-    """Asks for metadata once a second."""
+    """Asks for the metadata of a topic once a second; for one that we may see, or brokers that
+    check rights would write a line each time."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._client = admin_client(settings)
+    def __init__(self, settings: Settings, topic: str) -> None:
+        self._client, self._topic = admin_client(settings), topic
         self.up = True
         self.why = ""
 
@@ -33,7 +34,7 @@ class KafkaHealth:
 
     def _ask(self) -> tuple[bool, str]:
         try:
-            self._client.list_topics(topic="__consumer_offsets", timeout=PATIENCE_S)
+            self._client.list_topics(topic=self._topic, timeout=PATIENCE_S)
         except KafkaException as error:
             return False, f"does not answer: {error.args[0].str()}"
         return True, ""

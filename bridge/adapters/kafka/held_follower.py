@@ -21,6 +21,7 @@ import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from bridge.adapters.kafka.client import CALL_TIMEOUT_S, Settings, consumer
+from bridge.adapters.kafka.lag import Lag
 from bridge.core.ports import Record
 from bridge.core.retained.keeping import row_in
 from bridge.core.retained.rows import RecordAt, Row
@@ -67,6 +68,7 @@ class HeldFollower:
         self._wanted: SimpleQueue[Mapping[Partition, int]] = SimpleQueue()
         self._positions: dict[Partition, int] = {}
         self._absent: dict[Partition, int] = {}
+        self.lag = 0  # records that it has not read
         self._look_again = 0.0
         self._room = threading.Semaphore(_AHEAD)
         self._stop = threading.Event()
@@ -106,15 +108,20 @@ class HeldFollower:
     def _read(self, source: Consumer) -> None:
         self._find_more(source)  # what librdkafka gets first it looks up at once, not what follows
         source.assign(_places(self._positions))
+        lag = Lag(self._positions)
         while not self._stop.is_set():
             if more := self._find_more(source):
                 source.incremental_assign(_places(more))
+                lag.follow(more)
             if not self._positions:
                 self._stop.wait(WAIT_S)
                 continue
+            self.lag = lag.measure(source)
             found = source.consume(1, timeout=WAIT_S)
             if found:  # more would be waited for: readers want the first one now
-                self._hand_over(self._batch(found + source.consume(_PER_CALL, timeout=0)))
+                batch = self._batch(found + source.consume(_PER_CALL, timeout=0))
+                lag.follow(batch.positions)
+                self._hand_over(batch)
 
     def _find_more(self, source: Consumer) -> dict[Partition, int]:
         """Partitions that nobody has asked for before."""

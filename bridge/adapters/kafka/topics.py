@@ -68,6 +68,10 @@ class OwnTopics(msgspec.Struct, frozen=True):
     def deadletter(self) -> str:
         return f"{self.prefix}.deadletter"
 
+    @property
+    def lease(self) -> str:
+        return f"{self.prefix}.lease"
+
 
 def own_configs(own: OwnTopics) -> dict[str, dict[str, str]]:
     large = {"max.message.bytes": str(MAX_MESSAGE_BYTES)}
@@ -117,6 +121,23 @@ def ensure_topics(
     _check_own(own, facts)
     _check_retained(facts, retained)
     return {name: fact for name, (fact, _) in facts.items()}
+
+
+def ensure_lease(settings: Settings, own: OwnTopics) -> None:
+    """One partition, no records: who has it leads (lease.py)."""
+    admin = admin_client(settings)
+    try:
+        if own.lease not in _existing(admin):
+            _create(admin, [NewTopic(own.lease, 1, _BROKER_DEFAULT)])
+        partitions = _partitions(admin, own.lease)
+    except KafkaException as error:
+        raise unavailable("preparing topics", error) from error
+    if partitions != 1:
+        raise ConfigError(
+            f"has {partitions} partitions",
+            where=f"topic {own.lease}",
+            mend="two would lead; delete it, it has no records, and it is made anew",
+        )
 
 
 def ensure_mapped(

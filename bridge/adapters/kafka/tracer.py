@@ -13,6 +13,7 @@ import msgspec
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from bridge.adapters.kafka.client import CALL_TIMEOUT_S, Settings, consumer
+from bridge.adapters.kafka.lag import Lag
 from bridge.adapters.store.audit_index import AuditIndex, Place
 from bridge.core.audit import AuditEntry
 from bridge.model.errors import SinkUnavailable
@@ -45,6 +46,7 @@ class Follower:
     ) -> None:
         self._settings, self._topic, self._partitions = settings, topic, partitions
         self._index, self._busy = index, busy
+        self.lag = 0  # records that it has not read
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._follow, name="audit-index", daemon=True)
 
@@ -75,8 +77,10 @@ class Follower:
             [TopicPartition(self._topic, n, known.get(n, 0)) for n in range(self._partitions)]
         )
         looked = time.monotonic()
+        lag = Lag({(self._topic, n): known.get(n, 0) for n in range(self._partitions)})
         while not self._stop.is_set():
             if self._busy() and time.monotonic() < looked + DEFER_S:
+                self.lag = lag.measure(source)
                 self._stop.wait(0.2)  # messages first; the index catches up when they pause
                 continue
             batch = source.consume(500, timeout=0.5)
@@ -85,12 +89,14 @@ class Follower:
             records = []
             for message in batch:
                 error = message.error()
+                lag.saw(message)
                 if error is None:
                     records.append((_place(message), message.value() or b"[]"))
                 elif error.code() != KafkaError._PARTITION_EOF:
                     raise KafkaException(error)
             if records:
                 self._index.add(records)
+            self.lag = lag.measure(source)
 
 
 class Tracer:

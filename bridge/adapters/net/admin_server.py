@@ -1,22 +1,27 @@
-"""The admin port: /livez, /readyz, /metrics and the JSON API, for operators and probes."""
+"""The admin port: the web page, its JSON API, /livez, /readyz and /metrics."""
 
 from __future__ import annotations
 
-import hmac
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from ipaddress import ip_address
-from pathlib import Path
+import ssl
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, Protocol
 
 from aiohttp import web
 
-from bridge.adapters.config_files import read_token
+from bridge.adapters.net.admin_access import Access
 from bridge.adapters.net.admin_answers import answer, failure
+from bridge.adapters.net.page_routes import PageRoutes, is_page
+from bridge.adapters.net.questions import flag
 from bridge.adapters.net.queue_routes import QueueRoutes
+from bridge.adapters.net.tls import CertificateReload, server_context, trust_clients
+from bridge.adapters.net.view_routes import ViewRoutes, Watched
 from bridge.adapters.queue_desk import QueueDesk
 from bridge.adapters.telemetry import Telemetry
+from bridge.config import AdminConfig
 from bridge.model.errors import BridgeError, ConfigError
+from bridge.model.words import class_name, meaning_of
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +50,10 @@ class Appliance(Protocol):
     def desk(self) -> QueueDesk | None:
         """The queues; None until they are there."""
 
+    @property
+    def watch(self) -> Watched:
+        """What the web page shows."""
+
     def status(self) -> dict[str, object]:
         """The answer of /api/status: plain values, ready for JSON."""
 
@@ -62,15 +71,26 @@ class AdminServer:
     """Listens from `start` to `stop`."""
 
     def __init__(
-        self, appliance: Appliance, telemetry: Telemetry, token_file: Path | None = None
+        self,
+        appliance: Appliance,
+        telemetry: Telemetry,
+        settings: AdminConfig | None = None,
+        names: Iterable[str] = (),
     ) -> None:
+        """`names` are those of this machine, see AdminConfig.names."""
         self._appliance, self._telemetry = appliance, telemetry
-        self._token_file = token_file
-        self._queues = QueueRoutes(lambda: appliance.desk, self._refused)
+        self._settings = settings or AdminConfig()
+        self._access = Access(self._settings, names, telemetry)
+        refused = self._access.refused_write
+        self._queues = QueueRoutes(lambda: appliance.desk, refused)
+        self._views = ViewRoutes(lambda: appliance.watch, refused)
+        self._page = PageRoutes()
         self._runner: web.AppRunner | None = None
+        self._renewal: asyncio.Task[None] | None = None
 
     async def start(self, host: str, port: int) -> str:
         """Listen; returns `host:port` as it really is."""
+        context = self._context()
         runner = web.AppRunner(
             self._application(),
             access_log=None,
@@ -83,7 +103,7 @@ class AdminServer:
         )
         await runner.setup()
         try:
-            await web.TCPSite(runner, host, port).start()
+            await web.TCPSite(runner, host, port, ssl_context=context).start()
         except OSError as error:
             await runner.cleanup()
             what = f"cannot listen on {_joined(host, port)} ({error.strerror or error})"
@@ -93,20 +113,36 @@ class AdminServer:
         bound = runner.addresses[0]
         return _joined(bound[0], bound[1])
 
+    def _context(self) -> ssl.SSLContext | None:
+        certificate = self._settings.certificate
+        if certificate is None:
+            return None
+        key = self._settings.key or certificate
+        context = server_context(certificate, key)
+        if self._settings.client_ca is not None:
+            trust_clients(context, self._settings.client_ca)
+        self._renewal = asyncio.create_task(CertificateReload(context, certificate, key).run())
+        return context
+
     async def stop(self) -> None:
+        if self._renewal is not None:
+            self._renewal.cancel()
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
 
     def _application(self) -> web.Application:
-        application = web.Application(client_max_size=MAX_BODY, middlewares=[_guard])
+        application = web.Application(client_max_size=MAX_BODY, middlewares=[self._guard])
         application.router.add_get("/livez", self._livez)
         application.router.add_get("/readyz", self._readyz)
         application.router.add_get("/metrics", self._metrics)
         application.router.add_get("/api/status", self._status)
         application.router.add_get("/api/trace", self._trace)
         application.router.add_post("/api/mappings/reload", self._reload)
+        application.router.add_get("/api/access", self._access_told)
         self._queues.register(application.router)
+        self._views.register(application.router)
+        self._page.register(application.router)
         return application
 
     async def _livez(self, _: web.Request) -> web.Response:
@@ -128,47 +164,35 @@ class AdminServer:
         if len(asked) != 1 or len(request.query) != 1:
             return answer({"error": f"ask with one of {', '.join(TRACED)}"}, status=400)
         try:
-            return answer({"verdicts": await self._appliance.trace(*asked[0])})
+            verdicts = await self._appliance.trace(*asked[0])
+            return answer({"verdicts": [_in_words(verdict) for verdict in verdicts]})
         except BridgeError as error:
             return failure(error)
 
     async def _reload(self, request: web.Request) -> web.Response:
-        if (refused := self._refused(request)) is not None:
+        if (refused := self._access.refused_write(request)) is not None:
             return refused
-        force = request.query.get("force", "0")
-        if force not in ("0", "1"):
-            return answer({"error": "force is 0 or 1"}, status=400)
         try:
-            return answer(await self._appliance.reload(force == "1"))
+            return answer(await self._appliance.reload(flag(request, "force")))
         except BridgeError as error:
             return failure(error)
 
-    def _refused(self, request: web.Request) -> web.Response | None:
-        """Who may write: whoever has the token; without one this machine, but no web page in it."""
-        if self._token_file is None:
-            if (
-                ip_address(request.remote or "0.0.0.0").is_loopback
-                and "Origin" not in request.headers
-            ):
-                return None
-            mend = "set admin.token_file to write from elsewhere"
-            return answer({"error": f"only this machine may write; {mend}"}, status=403)
-        try:
-            token = read_token(self._token_file)
-        except ConfigError as error:
-            logger.error("nobody may write: %s", error)  # the path is not for strangers
-            return answer({"error": "admin.token_file cannot be used, see the log"}, status=503)
-        given = request.headers.get("Authorization", "")
-        if hmac.compare_digest(given.encode("utf-8", "replace"), f"Bearer {token}".encode()):
-            return None
-        return answer({"error": "the admin token is missing or wrong"}, status=401)
+    async def _access_told(self, request: web.Request) -> web.Response:
+        return self._access.standing(request)
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Every answer, an error's too, carries the same headers; an error is JSON."""
+        refused = self._access.refused(request, is_page=is_page(request.path))
+        response = refused if refused is not None else await _handled(request, handler)
+        for name, value in _HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
 
 
-@web.middleware
-async def _guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
-    """Every answer, an error's too, is JSON and carries the same headers."""
+async def _handled(request: web.Request, handler: _Handler) -> web.StreamResponse:
     try:
-        response = await handler(request)
+        return await handler(request)
     except web.HTTPException as error:
         response = answer({"error": error.reason}, status=error.status)
         if "Allow" in error.headers:
@@ -176,8 +200,14 @@ async def _guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
     except Exception:
         logger.exception("%s failed", request.path)
         response = answer({"error": "internal error, see the log"}, status=500)
-    response.headers.update(_HEADERS)
     return response
+
+
+def _in_words(verdict: dict[str, Any]) -> dict[str, Any]:
+    if not verdict.get("class"):
+        return verdict
+    name = class_name(verdict["class"])
+    return verdict | {"class_name": name, "words": meaning_of(name)}
 
 
 def _joined(host: str, port: int) -> str:

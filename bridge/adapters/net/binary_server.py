@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
 from bridge.adapters.courier import Courier
 from bridge.adapters.intake import Intake
+from bridge.adapters.logs import fields
 from bridge.adapters.net.connection import REST_S, Connection
 from bridge.adapters.net.files import most_connections
 from bridge.adapters.net.listening import listen
@@ -22,6 +24,7 @@ from bridge.protocol.events import Instant
 
 _log = logging.getLogger(__name__)
 CONNECT_S: Final = 10.0
+MOST_NAMED: Final = 5  # addresses of a clone in one line
 HELD: Final = 256 << 20  # bytes of large packets that have not come to their end
 STRANGERS: Final = 10_000  # connections whose handshake is not done; each takes about 6 KB
 
@@ -48,6 +51,7 @@ class BinaryServer:
         self._resting: list[Connection] = []
         self.courier: Courier | None = None
         self._server: asyncio.Server | None = None
+        self._empty = asyncio.Event()  # of connections
 
     async def start(self, host: str, port: int) -> str:
         """Listen; returns `host:port` as it really is."""
@@ -118,11 +122,15 @@ class BinaryServer:
             sessions[connection] = session.peer
             if len(addresses := set(sessions.values())) > 1:
                 self._telemetry.refusal("cloned-guid")
+                found = " and ".join(sorted(addresses)[:MOST_NAMED])
                 _log.error(
                     "queue manager %s has sessions from %s at once: a cloned machine; "
                     "give each its own GUID",
                     session.remote,
-                    " and ".join(sorted(addresses)),
+                    found,
+                    extra=fields(
+                        reason="cloned-guid", peer=connection.name, queue_manager=session.remote
+                    ),
                 )
         if self.courier is not None:
             self.courier.opened(connection)
@@ -159,6 +167,8 @@ class BinaryServer:
 
     def lost(self, connection: Connection) -> None:
         self.connections.discard(connection)
+        if not self.connections:
+            self._empty.set()
         self._strangers.pop(connection, None)
         remote = connection.session.remote
         if sessions := self._senders.get(remote):
@@ -170,8 +180,8 @@ class BinaryServer:
 
     def clones(self) -> dict[str, list[str]]:
         """GUIDs that have sessions open from more than one address (design D4)."""
-        seen = {str(guid): set(found.values()) for guid, found in self._senders.items()}
-        return {guid: sorted(found) for guid, found in seen.items() if len(found) > 1}
+        several = ((g, set(s.values())) for g, s in self._senders.items() if len(s) > 1)
+        return {str(guid): sorted(found) for guid, found in several if len(found) > 1}
 
     def jam(self, jammed: bool) -> None:
         for connection in list(self.connections):
@@ -182,5 +192,14 @@ class BinaryServer:
             self._server.close()
 
     def hang_up(self) -> None:
+        """Every peer hears what is committed; what is not it sends to whoever comes after us."""
         for connection in list(self.connections):
-            connection.hang_up("shutdown")
+            connection.finish("shutdown")
+
+    async def gone(self, patience_s: float) -> None:
+        """Until all peers have read our last words, or time is up."""
+        if self.connections:
+            self._empty.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(patience_s):
+                    await self._empty.wait()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from math import inf
 from typing import Final, Protocol, assert_never, cast
 
 from bridge.adapters.intake import Intake
-from bridge.adapters.telemetry import Telemetry
+from bridge.adapters.telemetry import SessionFacts, Telemetry
 from bridge.config import Address
 from bridge.model.verdict import Verdict
 from bridge.protocol.binary.session import Session
@@ -35,7 +35,6 @@ from bridge.protocol.events import (
 )
 from bridge.wire.binary.packet import UserMessage
 
-_log = logging.getLogger(__name__)
 LARGE: Final = 64 * 1024  # what the end of every read may leave
 FEW: Final = 16  # messages of a read
 REST_S: Final = 0.03  # about the time of a commit
@@ -77,11 +76,16 @@ class Connection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._wakeup = inf  # when it runs out
         self._peer_is_slow = False
+        self._was_open = False
         self._was_heard = False  # it has sent a message
         self._brought = 0  # messages that the last read had
         self._read_at = 0.0
         self._is_resting = False
+        self._is_leaving = False
         self._held = 0  # bytes of a large packet whose end has not come
+        self._bytes = 0
+        self._unacked: deque[tuple[int, float]] = deque()  # messages by then, when they came
+        self._ack_seconds = telemetry.ack_seconds["binary"]
         self.session: Session
 
     # -- asyncio.BufferedProtocol -----------------------------------------------------------
@@ -91,7 +95,8 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         peer = transport.get_extra_info("peername") or ("?", 0)  # it may be gone already
         self.name = f"{peer[0]}:{peer[1]}"
-        self.session = self._make_session(peer[0], now())
+        began = self._began = now()
+        self.session = self._make_session(peer[0], began)
         self._owner.made(self)
         self._telemetry.session_opened()
         self._throttle()
@@ -104,6 +109,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         self._telemetry.bytes_received(nbytes)
+        self._bytes += nbytes
         self._brought = 0
         self._apply(BytesReceived(bytes(_BUFFER[:nbytes])))
         if 0 < self._brought < FEW:
@@ -137,6 +143,12 @@ class Connection(asyncio.BufferedProtocol):
     def hang_up(self, reason: str) -> None:
         self._execute(self.session.close(reason))
 
+    def finish(self, reason: str) -> None:
+        """Hang up, but not before all that is decided is told. What the peer sends meanwhile is
+        read and not heard: unread bytes would make a reset of our end, which may overtake acks."""
+        self._is_leaving = True
+        self._execute(self.session.finish(reason, now()))
+
     def deliver(self, packets: list[tuple[UserMessage, int]]) -> None:
         """Messages of our own; the owner hears which were taken."""
         self._execute(self.session.deliver(packets, now()))
@@ -168,14 +180,23 @@ class Connection(asyncio.BufferedProtocol):
         self._throttle()
 
     def _throttle(self) -> None:
-        if self._peer_is_slow or self._is_resting or self._intake.jammed:
+        if not self._is_leaving and (self._peer_is_slow or self._is_resting or self._intake.jammed):
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
 
     def _apply(self, event: Event) -> None:
         self._execute(self.session.handle(event, now()))
+        if self._unacked:
+            self._look_at_acks()
         self._arm_timer()
+
+    def _look_at_acks(self) -> None:
+        """A session ack covers all that came before it: one look for each read, none for each
+        message."""
+        acked, at = self.session.received.acked, self._loop.time()
+        while self._unacked and self._unacked[0][0] <= acked:
+            self._ack_seconds.observe(at - self._unacked.popleft()[1])
 
     def _execute(self, commands: list[Command]) -> None:
         for command in commands:
@@ -187,7 +208,10 @@ class Connection(asyncio.BufferedProtocol):
                 case Close():
                     self._on_close(command)
                 case Opened():
-                    _log.info("%s: session with %s is open", self.name, command.remote)
+                    self._telemetry.session_began(
+                        "binary", self.name, queue_manager=str(command.remote)
+                    )
+                    self._was_open = True
                     self._owner.opened(self)
                 case Delivered():
                     self._owner.delivered(self, command.tokens)
@@ -199,6 +223,7 @@ class Connection(asyncio.BufferedProtocol):
     def _submit(self, command: Accept) -> None:
         batch = command.batch
         self._brought = len(command.messages)
+        self._unacked.append((self.session.received.received, self._loop.time()))
         if not self._was_heard:
             self._was_heard = True
             self._owner.heard(self)
@@ -210,11 +235,30 @@ class Connection(asyncio.BufferedProtocol):
 
     def _on_close(self, command: Close) -> None:
         self._telemetry.session_closed(command.reason)
+        guid = str(self.session.remote) if self._was_open else ""
         if command.reason not in _PEACEFUL:
-            self._telemetry.refusal(command.reason)
-            _log.warning("%s: closed, %s %s", self.name, command.reason, command.detail)
-        else:
-            _log.info("%s: closed, %s", self.name, command.reason)
+            self._telemetry.refused(
+                command.reason, self.name, command.detail, "binary", queue_manager=guid
+            )
+        self._telemetry.session_over(
+            SessionFacts(
+                transport="binary",
+                peer=self.name,
+                queue_manager=guid,
+                messages=self.session.received.received,
+                bytes=self._bytes,
+                began=self._began.unix,
+                seconds=time.monotonic() - self._began.mono,
+                reason=command.reason,
+                was_open=self._was_open,
+            )
+        )
+        self._unacked.clear()
+        if self._is_leaving and self._transport.can_write_eof():
+            self._transport.write_eof()
+            self._throttle()
+            self._loop.call_later(LINGER_S, self._transport.abort)
+            return
         self._transport.close()
         if self._transport.get_write_buffer_size():  # who does not read does not stay either
             self._loop.call_later(LINGER_S, self._transport.abort)

@@ -77,7 +77,7 @@ class HttpServer:
             or (len(siblings) >= self.limits.per_peer and not _made_room(siblings))
             or (full and not _made_room(self._sessions))
         ):
-            self.telemetry.refusal(CROWDED)
+            self.telemetry.refused(CROWDED, session.peer, transport="http")
             return False
         self._sessions[session] = None
         self._peers.setdefault(session.peer, {})[session] = None

@@ -14,6 +14,7 @@ import asyncio
 import logging
 import re
 import ssl
+import time
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol, TypeAlias
 
@@ -30,7 +31,7 @@ from bridge.adapters.net.http_request import (
     read_head,
 )
 from bridge.adapters.net.served_stream import GONE, ServedStream
-from bridge.adapters.telemetry import Telemetry
+from bridge.adapters.telemetry import SessionFacts, Telemetry
 from bridge.wire.srmp.request import MAX_BODY
 
 _log = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ _PHRASES: Final = {
     500: "Internal Server Error",
     503: "Service Unavailable",
 }
+_TAKEN: Final = 200
 _STAY, _STAY_10, _CLOSE = "", "Connection: keep-alive\r\n", "Connection: close\r\n"
 _ANSWERS: Final = {
     (status, line): f"HTTP/1.1 {status} {phrase}\r\nContent-Length: 0\r\n{line}\r\n".encode()
@@ -104,8 +106,11 @@ class Owner(Protocol):
 
 class HttpSession(ServedStream):
     def __init__(self, owner: Owner, tls: ssl.SSLContext | None) -> None:
-        super().__init__(tls, owner.telemetry.bytes_received)
+        super().__init__(tls, self._count)
         self._owner, self._limits = owner, owner.limits
+        self._bytes = self._requests = 0
+        self._reason = "peer-closed"
+        self._unix, self._mono = time.time(), time.monotonic()
         self.busy = False  # a request is handled
         self._leaving = False  # as soon as nothing is handled
         self.task: asyncio.Task[None]
@@ -118,6 +123,10 @@ class HttpSession(ServedStream):
                 self.write(_ANSWERS[503, _CLOSE])
             self.close(self._limits.linger_s)
 
+    def _count(self, nbytes: int) -> None:
+        self._bytes += nbytes
+        self._owner.telemetry.bytes_received(nbytes)
+
     # -- the owner --------------------------------------------------------------------------
 
     def evict(self, reason: str) -> None:
@@ -128,7 +137,7 @@ class HttpSession(ServedStream):
 
     def leave(self) -> None:
         """An answer that is being made is the last one."""
-        self._leaving = True
+        self._leaving, self._reason = True, "shutdown"
         if not self.busy:
             self.interrupt(GONE)
 
@@ -148,6 +157,7 @@ class HttpSession(ServedStream):
         except Exception:
             _log.exception("%s: a fault of ours", self.peer)
             self._owner.telemetry.refusal(FAULT)
+            self._reason = FAULT
         finally:
             self._forget()
             self.close(self._limits.linger_s)
@@ -155,6 +165,25 @@ class HttpSession(ServedStream):
                 await self.closed
             finally:
                 self._owner.lost(self)
+                self._tell()
+
+    @property
+    def _transport_name(self) -> str:
+        return "https" if self.secure else "http"
+
+    def _tell(self) -> None:
+        self._owner.telemetry.session_over(
+            SessionFacts(
+                transport=self._transport_name,
+                peer=self.peer,
+                messages=self._requests,
+                bytes=self._bytes,
+                began=self._unix,
+                seconds=time.monotonic() - self._mono,
+                reason=self._reason,
+                was_open=self._requests > 0,
+            )
+        )
 
     async def _converse(self) -> None:
         by, late = self._loop.time() + self._limits.head_s, SILENT
@@ -222,6 +251,10 @@ class HttpSession(ServedStream):
         if not self._owner.takes(self, len(body)):
             raise Refused(UNFINISHED)
         self.busy, stays = True, head.stays
+        if not self._requests:
+            self._owner.telemetry.session_began(self._transport_name, self.peer)
+        self._requests += 1
+        came = self._loop.time()
         try:
             request = head.request(body, self.peer, self.local, self.secure)
             status = await self._owner.handle(request)
@@ -236,13 +269,16 @@ class HttpSession(ServedStream):
             self._owner.gives_back(len(body))
         stays = stays and not self._leaving
         self.write(_ANSWERS[status, (_STAY if head.modern else _STAY_10) if stays else _CLOSE])
+        if status == _TAKEN:
+            seconds = self._loop.time() - came
+            self._owner.telemetry.ack_seconds[self._transport_name].observe(seconds)
         return stays
 
     def _refuse(self, refused: Refused) -> None:
         status, reason = refused.refusal
         if reason:
-            self._owner.telemetry.refusal(reason)
-            _log.info("%s: refused, %s", self.peer, refused)
+            self._reason = reason
+            self._owner.telemetry.refused(reason, self.peer, refused.detail, self._transport_name)
         if status:
             self.write(_ANSWERS[status, _CLOSE])
         else:

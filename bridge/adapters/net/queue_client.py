@@ -13,7 +13,9 @@ from bridge.adapters.net.admin_client import (
     ask,
     credentials,
     object_in,
+    reader_headers,
     stranger,
+    trusted,
 )
 from bridge.adapters.runtime import find_admin_url
 from bridge.config import Config
@@ -40,6 +42,7 @@ class QueueClient:
     def __init__(self, config: Config) -> None:
         self._config = config
         self._url = find_admin_url(config)
+        self._context = trusted(config)
 
     def queues(self) -> list[Row]:
         return self._list(self._get("/api/queues", TIMEOUT_S), "queues")
@@ -82,13 +85,16 @@ class QueueClient:
         return self._post("delete", {"queue": queue})
 
     def _get(self, path: str, timeout_s: float) -> Row:
-        return self._understood(ask(self._url, "GET", path, timeout_s=timeout_s))
+        headers = reader_headers(self._config)
+        return self._understood(
+            ask(self._url, "GET", path, headers, timeout_s, context=self._context)
+        )
 
     def _post(self, path: str, order: Row, timeout_s: float = WORK_S) -> Row:
         headers = {"Content-Type": "application/json", **credentials(self._config)}
         body = json.dumps(order).encode()
         return self._understood(
-            ask(self._url, "POST", f"/api/queues/{path}", headers, timeout_s, body)
+            ask(self._url, "POST", f"/api/queues/{path}", headers, timeout_s, body, self._context)
         )
 
     def _list(self, data: Row, name: str) -> list[Row]:

@@ -27,6 +27,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict, replace
 
 from bridge.adapters.net.admin_answers import answer, dumped, failure
+from bridge.adapters.net.questions import only
 from bridge.adapters.queue_desk import Held, QueueDesk, queue_name, written_name
 from bridge.core.message_data import as_json, data_of
 from bridge.model.errors import BridgeError, ConfigError, Unavailable
@@ -142,14 +143,14 @@ class QueueRoutes:
 
     async def _list(self, request: web.Request) -> web.Response:
         try:
-            _asked(request)
+            only(request)
             return answer({"queues": [asdict(queue) for queue in self._desk().queues()]})
         except BridgeError as error:
             return failure(error)
 
     async def _messages(self, request: web.Request) -> web.Response:
         try:
-            asked = _asked(request, *_ASKED)
+            asked = only(request, *_ASKED)
             if not asked.get("queue"):
                 raise ConfigError("is missing", where="queue", mend="name one of /api/queues")
             name, limit = queue_name(asked["queue"]), _limit(asked)
@@ -226,18 +227,6 @@ async def _while_there(request: web.Request, work: Coroutine[Any, Any, Result]) 
     finally:
         task.cancel()
         await asyncio.wait([task])
-
-
-def _asked(request: web.Request, *known: str) -> dict[str, str]:
-    """The query, each name once."""
-    asked = request.query
-    for name in asked:
-        if name not in known:
-            names = f"ask with {', '.join(known)}" if known else "it takes none"
-            raise ConfigError(f"unknown parameter {name[:80]!r}", mend=names)
-    if len(set(asked)) != len(asked):
-        raise ConfigError("a parameter is there twice", mend="keep one")
-    return dict(asked)
 
 
 def _limit(asked: dict[str, str]) -> int:

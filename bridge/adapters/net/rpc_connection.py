@@ -10,10 +10,10 @@ from math import inf
 from typing import Final, Protocol, assert_never, cast
 
 from bridge.adapters.net.connection import LINGER_S, now
-from bridge.adapters.telemetry import Telemetry
+from bridge.adapters.telemetry import SessionFacts, Telemetry
 from bridge.protocol.commands import Close
 from bridge.protocol.events import BytesReceived, PeerClosed, Tick
-from bridge.protocol.rpc.association import Association
+from bridge.protocol.rpc.association import Association, State
 from bridge.protocol.rpc.calls import Fault, Interface
 from bridge.protocol.rpc.dialogue import (
     Answered,
@@ -71,7 +71,10 @@ class RpcConnection(asyncio.BufferedProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._wakeup = inf  # when it runs out
         self._stall: asyncio.TimerHandle | None = None
-        self._held = 0
+        self._held = self._bytes = self._calls = 0
+        self._user = ""
+        self._is_open = False
+        self._is_deaf = False
         self.association: Association
 
     # -- asyncio.BufferedProtocol -----------------------------------------------------------
@@ -84,6 +87,7 @@ class RpcConnection(asyncio.BufferedProtocol):
         self.name = f"{peer[0]}:{peer[1]}"
         for option in _KEEP_ALIVE:
             transport.get_extra_info("socket").setsockopt(*option)
+        self._began = now()
         self.association = self._associate(peer[0], (local[0], local[1]))
         self._owner.made(self)
         self._arm_timer()
@@ -92,8 +96,12 @@ class RpcConnection(asyncio.BufferedProtocol):
         return _BUFFER
 
     def buffer_updated(self, nbytes: int) -> None:
+        self._bytes += nbytes
         self._apply(BytesReceived(bytes(_BUFFER[:nbytes])))
         self._owner.heard(self)
+        if not self._is_open and self.association.state is not State.UNBOUND:
+            self._is_open = True
+            self._telemetry.session_began("rpc", self.name)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - a reset hangs up too
         self._apply(PeerClosed())
@@ -111,7 +119,8 @@ class RpcConnection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         if self._stall is not None:
             self._stall.cancel()
-        self._transport.resume_reading()
+        if not self._is_deaf:
+            self._transport.resume_reading()
         self._account()
 
     def _watch_stall(self) -> None:
@@ -126,6 +135,11 @@ class RpcConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     # -- events and commands ----------------------------------------------------------------
+
+    def stop_reading(self) -> None:
+        """What was asked is answered, nothing more is heard."""
+        self._is_deaf = True
+        self._transport.pause_reading()
 
     def hang_up(self, reason: str) -> None:
         self._execute(self.association.close(reason))
@@ -155,6 +169,8 @@ class RpcConnection(asyncio.BufferedProtocol):
 
     def _invoke(self, command: Invoke) -> None:
         call_id = command.call_id
+        self._calls += 1
+        self._user = command.call.user
         work = _run(self._interfaces[command.interface], command)
         task = self._tasks[call_id] = self._loop.create_task(work)
         self._owner.started(task, command.call.group)
@@ -188,18 +204,28 @@ class RpcConnection(asyncio.BufferedProtocol):
         return Faulted(call_id, UNSPECIFIED)
 
     def _on_close(self, command: Close) -> None:
-        if command.reason in _PEACEFUL:
-            _log.debug("%s: closed, %s", self.name, command.reason)
-        else:
+        if command.reason not in _PEACEFUL:
             self._count(command.reason, command.detail)
+        self._telemetry.session_over(
+            SessionFacts(
+                transport="rpc",
+                peer=self.name,
+                user=self._user,
+                messages=self._calls,
+                bytes=self._bytes,
+                began=self._began.unix,
+                seconds=now().mono - self._began.mono,
+                reason=command.reason,
+                was_open=self._is_open,
+            )
+        )
         self._transport.close()
         if self._transport.get_write_buffer_size():  # who does not read does not stay either
             self._loop.call_later(LINGER_S, self._transport.abort)
 
     def _count(self, reason: str, detail: str) -> None:
         reason = reason if reason.startswith("rpc-") else f"rpc-{reason}"
-        self._telemetry.refusal(reason)
-        _log.warning("%s: refused, %s %s", self.name, reason, detail)
+        self._telemetry.refused(reason, self.name, detail, "rpc")
 
     def _account(self) -> None:
         unsent = self._transport.get_write_buffer_size()

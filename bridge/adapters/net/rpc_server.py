@@ -152,6 +152,11 @@ class RpcProcess:
             except Exception:  # the others must hear of it all the same
                 _log.exception("rundown of group %d failed", group)
 
+    def stop_reading(self) -> None:
+        """A reader that goes on and on must not keep us from coming to an end."""
+        for connection in self.connections:
+            connection.stop_reading()
+
     async def stop(self) -> None:
         """Hang up everybody; returns when every call has ended and every group is run down."""
         for connection in list(self.connections):

@@ -31,18 +31,39 @@ def server_context(certificate: Path, key: Path, profile: Profile = "modern") ->
     return context
 
 
+def trust_clients(context: ssl.SSLContext, ca_file: Path) -> None:
+    """A client may show a certificate, then these must have signed it."""
+    try:
+        context.load_verify_locations(ca_file)
+    except OSError as error:
+        raise _no_certificates(error, ca_file) from error
+    context.verify_mode = ssl.CERT_OPTIONAL
+
+
+def pinned_context(certificate: Path) -> ssl.SSLContext:
+    """Trusts this very certificate, or who signed it if that is in the file; by any name."""
+    context = client_context(certificate)
+    context.check_hostname = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    return context
+
+
 def client_context(ca_file: Path | None = None, profile: Profile = "modern") -> ssl.SSLContext:
     """Trusts `ca_file`, or what the system trusts."""
     try:
         context = ssl.create_default_context(cafile=ca_file)
     except OSError as error:
-        raise ConfigError(
-            f"these certificates cannot be read ({_why(error)})",
-            where=str(ca_file),
-            mend="give a readable file of PEM certificates",
-        ) from error
+        raise _no_certificates(error, ca_file) from error
     _apply(context, profile)
     return context
+
+
+def _no_certificates(error: OSError, ca_file: Path | None) -> ConfigError:
+    return ConfigError(
+        f"these certificates cannot be read ({_why(error)})",
+        where=str(ca_file),
+        mend="give a readable file of PEM certificates",
+    )
 
 
 def _apply(context: ssl.SSLContext, profile: Profile) -> None:

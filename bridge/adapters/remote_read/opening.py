@@ -37,10 +37,18 @@ class Opening:
     ) -> None:
         self._service, self._catalogue, self._hosts = service, catalogue, hosts
         self._local, self.access, self._defaults = local, access, defaults
+        self.on_refused: Callable[[Call, Refused], None] = lambda _call, _refused: None
 
     def open(self, call: Call, name: QueueFormat, access: int, share: int) -> int:
         """A handle of the retained queues. Refused, in this order: bad parameters, no such queue,
         no right to read it, somebody else has it."""
+        try:
+            return self._open(call, name, access, share)
+        except Refused as refused:
+            self.on_refused(call, refused)
+            raise
+
+    def _open(self, call: Call, name: QueueFormat, access: int, share: int) -> int:
         if access not in list(Access) or share not in list(Share):
             raise Refused(Status.INVALID_PARAMETER, f"access {access:#x}, share {share:#x}")
         queue = queue_of(name, self._home(call))

@@ -62,6 +62,13 @@ class RpcService:
             access,
             lambda: mappings().defaults.allow_read,
         )
+        opening.on_refused = lambda call, refused: telemetry.refused(
+            f"rpc-open-{refused.status.name.lower().replace('_', '-')}",
+            call.peer,
+            str(refused),
+            "rpc",
+            user=call.user,
+        )
         reads = Reads(retained)
         doors = Doors(opening, reads, secrets.token_bytes)
         self._remote_read = RemoteRead(opening, reads, lambda: self._port(RPC), secrets.token_bytes)
@@ -130,8 +137,10 @@ class RpcService:
         return None
 
     def stop_listening(self) -> None:
+        """Nothing more is asked; what was, may still be answered."""
         for server in self._servers.values():
             server.stop_listening()
+        self._process.stop_reading()
 
     async def stop(self) -> None:
         """What readers had not ended is available again."""

@@ -84,7 +84,7 @@ class RetainedService:
         self._answers: dict[tuple[int, int], asyncio.Future[Answer]] = {}
         self._settling: dict[int, asyncio.Future[None]] = {}
         self._fault: Exception | None = None
-        self._is_stopped = False
+        self._is_stopped = self._is_following = False
         self._ended: set[Partition] = set()
         self._followed: set[Partition] = set()
         self._caught_up = asyncio.Event()
@@ -138,6 +138,7 @@ class RetainedService:
         )
         self._follow()
         self._follower.start()
+        self._is_following = True
         await self._caught_up.wait()
         self._check()
         self._is_live = True
@@ -192,6 +193,18 @@ class RetainedService:
         """Every queue that holds messages, with their number and size."""
         held = [(name, self.view.totals(name)) for name in self.view.queues()]
         return [(name, totals.count, totals.bytes) for name, totals in held]
+
+    def head_seconds(self, queue: str) -> float | None:
+        """How long the message that is read next has waited; None if there is none."""
+        if self._is_stopped or self._fault is not None:
+            return None
+        rows = self.view.after(queue, -1, 1)
+        return None if not rows else max(0.0, time.time() - rows[0].arrived_ms / 1000)
+
+    @property
+    def lag(self) -> int:
+        """Records that are in Kafka and not yet on the shelf."""
+        return self._follower.lag if self._is_following else 0
 
     def require_kafka(self) -> None:
         """Before a change is begun that Kafka would have to take."""

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum, IntEnum, auto
 from itertools import groupby, takewhile
+from math import inf
 from typing import Final, assert_never, cast
 
 import msgspec
@@ -197,6 +198,15 @@ class Session:
 
     def close(self, reason: str) -> list[Command]:
         """End it for a reason of the owner's."""
+        self._close(reason)
+        return self._take()
+
+    def finish(self, reason: str, now: Instant) -> list[Command]:
+        """End it, all told: acks that wait for their timer (QB-41, QB-85) leave before."""
+        if self.state is SessionState.OPEN:
+            if self.received.unacked:
+                self._send_session_ack(now)
+            self._send_order_acks(inf, now)
         self._close(reason)
         return self._take()
 
@@ -467,16 +477,19 @@ class Session:
             if self.state is SessionState.CLOSED:
                 return
         if self.state is SessionState.OPEN:
-            for stream in self._order_acks.due(now.mono):
-                packet = order_ack(
-                    stream,
-                    local=self._local,
-                    peer=self.peer,
-                    ordinal=self._ordinals(),
-                    now=int(now.unix),
-                )
-                self._outgoing.append((packet, INTERNAL_TOKEN))
-            self._pump(now)
+            self._send_order_acks(now.mono, now)
+
+    def _send_order_acks(self, due: float, now: Instant) -> None:
+        for stream in self._order_acks.due(due):
+            packet = order_ack(
+                stream,
+                local=self._local,
+                peer=self.peer,
+                ordinal=self._ordinals(),
+                now=int(now.unix),
+            )
+            self._outgoing.append((packet, INTERNAL_TOKEN))
+        self._pump(now)
 
     def _on_timer(self, timer: Timer, now: Instant) -> None:
         match timer:

@@ -5,7 +5,6 @@ sources, audit, topics -> events, kept in the state -> one verdict per message -
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +23,7 @@ from msmq_jobs.reconcile import findings, order, queues, repair, verdicts
 from msmq_jobs.reconcile.cluster import look
 from msmq_jobs.reconcile.files import Folder
 from msmq_jobs.reconcile.reading import WORK, Order, Reading, Watcher
+from msmq_jobs.reconcile.report import rendered
 from msmq_jobs.reconcile.rules import DUPLICATED, MISSING
 from msmq_jobs.reconcile.state import LANDED, Known
 from msmq_jobs.reconcile.verdicts import Bounds
@@ -72,8 +72,9 @@ class Job(Reading):
             self.state.known.foreign,
         )
         told["repair"] = self._repair(rows, landed, told["verdicts"])
-        told["details"] = "verdicts"
-        self._out.write("report.json", [json.dumps(told, indent=1, sort_keys=True) + "\n"])
+        told["details"] = "verdicts/"
+        for name, content in rendered(told).items():
+            self._out.write(name, [content.decode()])
         self._out.delete(WORK)
         return told
 

@@ -9,6 +9,7 @@ from bridge.adapters.kafka.client import (
     admin_client,
     consumer,
     is_fenced,
+    member,
     producer,
     unavailable,
 )
@@ -52,6 +53,17 @@ def test_clients_are_made_without_a_broker() -> None:
     assert producer(NOWHERE, "id") is not None
     made = consumer(NOWHERE, "group")
     made.close()
+    member({**NOWHERE, "group.instance.id": "static"}, "group", 6.0).close()
+
+
+def test_a_member_is_never_static(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be waited for although it has left."""
+    made: list[dict[str, object]] = []
+    monkeypatch.setattr(client, "Consumer", lambda settings, **_: made.append(settings))
+    member({**NOWHERE, "group.instance.id": "x", "session.timeout.ms": 45_000}, "group", 6.0)
+    assert "group.instance.id" not in made[0]
+    assert made[0]["session.timeout.ms"] == 6000
+    assert made[0]["partition.assignment.strategy"] == "cooperative-sticky"
 
 
 def test_a_wrong_property_is_refused_and_named() -> None:

@@ -20,7 +20,7 @@ def test_a_broker_falls_silent_and_comes_back(
     monkeypatch.setattr(module, "PATIENCE_S", 0.5)
 
     async def run() -> None:
-        health = KafkaHealth({"bootstrap.servers": mortal.bootstrap_servers})
+        health = KafkaHealth({"bootstrap.servers": mortal.bootstrap_servers}, "any")
         task = asyncio.create_task(health.run())
         assert (await asyncio.to_thread(health._ask)) == (True, "")
         mortal.suspend()
@@ -43,4 +43,4 @@ def test_a_broker_falls_silent_and_comes_back(
 
 
 def test_it_is_optimistic_until_it_has_asked() -> None:
-    assert KafkaHealth({"bootstrap.servers": "127.0.0.1:1"}).up
+    assert KafkaHealth({"bootstrap.servers": "127.0.0.1:1"}, "any").up

@@ -10,6 +10,7 @@ from bridge.adapters.kafka.topics import (
     OwnTopics,
     cluster_of,
     committed_ends,
+    ensure_lease,
     ensure_topics,
     look_at,
 )
@@ -39,6 +40,7 @@ def config_of(kafka: EmbeddedKafka, topic: str) -> dict[str, str]:
 
 def test_the_names() -> None:  # design 3.4
     own = OwnTopics("_msmq-bridge")
+    assert own.lease == "_msmq-bridge.lease"
     assert (own.state, own.seen, own.audit, own.rejects, own.deadletter) == (
         "_msmq-bridge.state",
         "_msmq-bridge.seen",
@@ -177,3 +179,20 @@ def test_how_far_committed_records_go(kafka: EmbeddedKafka) -> None:
     assert committed_ends(settings, {topic: 2}) == {topic: {0: 2, 1: 0}}
     tx.abort_transaction(30)
     assert committed_ends(settings, {}) == {}
+
+
+def test_the_lease_has_one_partition(kafka: EmbeddedKafka) -> None:
+    settings, own = {"bootstrap.servers": kafka.bootstrap_servers}, OwnTopics(unique("own"))
+    ensure_lease(settings, own)
+    ensure_lease(settings, own)
+    assert look_at(settings, [own.lease])[own.lease].partitions == 1
+    broken = OwnTopics(unique("own"))
+    create_topic(kafka.bootstrap_servers, broken.lease, 2)
+    with pytest.raises(ConfigError, match="has 2 partitions; two would lead"):
+        ensure_lease(settings, broken)
+
+
+def test_a_lease_without_a_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CALL_TIMEOUT_S", 0.2)
+    with pytest.raises(SinkUnavailable, match="preparing topics"):
+        ensure_lease({"bootstrap.servers": "127.0.0.1:1"}, OwnTopics("own"))

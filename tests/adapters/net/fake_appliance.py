@@ -8,12 +8,15 @@ from typing import Any
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.queue_desk import QueueDesk
 from bridge.adapters.telemetry import Telemetry
+from bridge.config import AdminConfig
 from bridge.model.errors import SinkUnavailable
+from tests.adapters.net.fake_watch import FakeWatch
 
 
 class FakeAppliance:
     def __init__(self, desk: QueueDesk | None = None) -> None:
         self.desk = desk
+        self.watch = FakeWatch(desk)
         self.reasons: list[str] = []
         self.fails = False
         self.away = ""
@@ -59,9 +62,11 @@ async def admin_server(
     appliance: FakeAppliance,
     telemetry: Telemetry | None = None,
     token_file: Path | None = None,
+    settings: AdminConfig | None = None,
 ) -> AsyncIterator[str]:
     """Runs the real server on a free port; gives its URL."""
-    server = AdminServer(appliance, telemetry or Telemetry(), token_file)
+    settings = settings or AdminConfig(token_file=token_file)
+    server = AdminServer(appliance, telemetry or Telemetry(), settings)
     address = await server.start("127.0.0.1", 0)
     try:
         yield f"http://{address}"

@@ -123,7 +123,7 @@ def test_metrics() -> None:
 @pytest.mark.parametrize(
     ("path", "method", "status"),
     [
-        ("/", "GET", 404),
+        ("/page", "GET", 404),
         ("/api/nothing", "GET", 404),
         ("/livez/", "GET", 404),
         ("/livez", "POST", 405),

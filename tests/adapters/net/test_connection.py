@@ -36,6 +36,8 @@ def test_from_the_first_byte_to_the_record_and_back() -> None:
             assert made.sample("sessions") == 1
             assert made.sample("bytes_received_total") == 572 + 32 + len(data)
             assert made.connection.session.peer == "127.0.0.1"
+            assert made.sample("ack_seconds_count", transport="binary") == 1  # a read, not 32
+            assert 0 < made.sample("ack_seconds_sum", transport="binary") < 20
             port = sender.writer.get_extra_info("sockname")[1]
             assert made.connection.name == f"127.0.0.1:{port}"
 
@@ -63,8 +65,11 @@ def test_no_ack_before_the_commit() -> None:  # design D1
             answer = asyncio.create_task(sender.read())
             await asyncio.wait([answer], timeout=0.7)  # longer than the ack timer (QB-42)
             assert not answer.done()
+            assert made.sample("ack_seconds_count", transport="binary") == 0
             made.sink.gate.set()
             assert isinstance(await answer, SessionAck)
+            assert made.sample("ack_seconds_count", transport="binary") == 1
+            assert made.sample("ack_seconds_sum", transport="binary") > 0.7
 
     run(test())
 
@@ -224,7 +229,10 @@ def test_a_peer_that_breaks_the_rules(
     with caplog.at_level(logging.INFO):
         run(test())
     (line,) = [r for r in caplog.records if r.levelno == logging.WARNING]
-    assert f"closed, {reason}" in line.getMessage()
+    assert line.getMessage() == "refused"
+    told = line.__dict__["fields"]
+    assert (told["reason"], told["transport"]) == (reason, "binary")
+    assert told["peer"].startswith("127.0.0.1:")
 
 
 @pytest.mark.parametrize(
@@ -269,5 +277,79 @@ def test_who_does_not_read_cannot_stay(monkeypatch: pytest.MonkeyPatch) -> None:
             made.connection.hang_up("shutdown")
             await until(lambda: not made.server.connections)
             assert made.closed("shutdown") == 1
+
+    run(test())
+
+
+def test_a_line_when_it_opens_and_one_with_figures_when_it_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test() -> int:
+        async with world() as made:
+            async with client(made, window=1) as sender:
+                data = sender.message()
+                sender.writer.write(data)
+                await sender.read()
+            await until(lambda: not made.server.connections)
+            return len(data)
+
+    with caplog.at_level(logging.DEBUG):
+        size = asyncio.run(test())
+    opened, closed = [r for r in caplog.records if r.getMessage().startswith("session ")]
+    told, end = opened.__dict__["fields"], closed.__dict__["fields"]
+    assert told["peer"] == end["peer"]
+    assert told["queue_manager"] == end["queue_manager"]
+    assert (end["messages"], end["bytes"]) == (1, 572 + 32 + size)
+    assert (end["transport"], end["reason"], closed.levelno) == ("binary", "peer-closed", 20)
+    assert end["seconds"] >= 0
+
+
+def test_a_stranger_that_says_nothing_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with world() as made:
+            async with client(made, greet=False):
+                pass
+            await until(lambda: made.closed("peer-closed") == 1)
+
+    with caplog.at_level(logging.DEBUG):
+        run(test())
+    (line,) = [r for r in caplog.records if r.getMessage() == "session closed"]
+    assert line.levelno == logging.DEBUG
+
+
+def test_who_finishes_is_heard_although_the_peer_goes_on() -> None:
+    """Unread bytes would turn the end into a reset; what is not committed is not told."""
+
+    async def test() -> None:
+        async with world() as made, client(made) as sender:
+            sender.writer.write(sender.messages(3))
+            await until(lambda: len(made.bodies) == 3 and not made.intake.pending)
+            made.intake.close()
+            sender.writer.write(sender.messages(50))  # nobody reads them
+            made.server.hang_up()
+            answer = await sender.read()
+            assert isinstance(answer, SessionAck)
+            assert answer.session.ack == 3
+            assert await sender.end() == b""
+            await sender.close()
+            await made.server.gone(20)
+            assert not made.server.connections
+            assert made.closed("shutdown") == 1
+        assert len(made.bodies) == 3
+
+    run(test())
+
+
+def test_who_does_not_hang_up_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LINGER_S", 0.1)
+
+    async def test() -> None:
+        async with world() as made, client(made) as sender:
+            made.server.hang_up()
+            await made.server.gone(0)
+            assert made.server.connections
+            await made.server.gone(20)  # until we end it
+            assert not made.server.connections
+            assert await sender.end() == b""
 
     run(test())

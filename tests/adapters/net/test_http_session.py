@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import socket
 import struct
 
@@ -600,3 +601,41 @@ def test_it_survives_anything(pieces: list[bytes]) -> None:
             await still_serves(made)
 
     run(test())
+
+
+def test_a_line_when_it_opens_and_one_with_figures_when_it_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test() -> None:
+        async with http_world() as made:
+            async with raw_client(made) as client:
+                assert await client.ask(post()) == OK
+                assert await client.ask(post()) == OK
+            await nobody_left(made)
+            name, labels = "msmq_bridge_ack_seconds_count", {"transport": "http"}
+            assert made.telemetry.registry.get_sample_value(name, labels) == 2
+
+    with caplog.at_level(logging.DEBUG):
+        run(test())
+    opened, closed = [r for r in caplog.records if r.getMessage().startswith("session ")]
+    told, end = opened.__dict__["fields"], closed.__dict__["fields"]
+    assert told == {"transport": "http", "peer": "127.0.0.1"}
+    assert (end["messages"], end["bytes"]) == (2, 2 * len(post()))
+    assert (end["transport"], end["reason"]) == ("http", "peer-closed")
+
+
+def test_a_refusal_names_reason_and_peer(caplog: pytest.LogCaptureFixture) -> None:
+    async def test() -> None:
+        async with http_world() as made:
+            async with raw_client(made) as client:
+                client.send(b"\x16\x03\x01 TLS\r\n\r\n")
+                assert await client.end() == BAD
+            await nobody_left(made)
+
+    with caplog.at_level(logging.DEBUG):
+        run(test())
+    (line,) = [r for r in caplog.records if r.getMessage() == "refused"]
+    told = line.__dict__["fields"]
+    assert (told["reason"], told["peer"]) == ("http-malformed", "127.0.0.1")
+    (end,) = [r for r in caplog.records if r.getMessage() == "session closed"]
+    assert end.__dict__["fields"]["reason"] == "http-malformed"

@@ -348,7 +348,8 @@ def test_a_body_that_is_too_large() -> None:
 def raw_receive(url: str) -> tuple[str, int, bytes]:
     address = urlsplit(url)
     body = json.dumps({"queue": ORDERS, "wait_s": 60}).encode()
-    head = f"POST /api/queues/receive HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = "POST /api/queues/receive HTTP/1.1\r\nHost: localhost\r\n"
+    head += f"Content-Length: {len(body)}\r\n\r\n"
     return str(address.hostname), address.port or 0, head.encode() + body
 
 

@@ -121,3 +121,24 @@ def test_refusals_are_counted_by_names_that_are_ours() -> None:
             assert made.refused("malformed") == 3
 
     run(test())
+
+
+def test_who_reads_no_more_still_answers() -> None:
+    async def test() -> None:
+        async with world() as made:
+            stranger = await Stranger.come(made)
+            await stranger.bind()
+            stranger.writer.write(raw.request(opnum=WAIT))
+            await until(lambda: made.echo.waiting == 1)
+            made.process.stop_reading()
+            (connection,) = made.process.connections
+            connection.pause_writing()
+            connection.resume_writing()  # who was slow is not heard either
+            stranger.writer.write(raw.request(b"late", opnum=RAW_ECHO, call_id=3))
+            made.echo.gate.set()
+            assert await stranger.ask(b"") == raw.response(b"waited")
+            await made.process.stop()
+            assert await stranger.is_sent_away() == b""
+            assert len(made.echo.calls) == 1
+
+    run(test())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import socket
 import struct
@@ -453,3 +454,23 @@ def test_calls_are_counted() -> None:
             await until(lambda: value("msmq_bridge_rpc_connections") == 0)
 
     run(test())
+
+
+def test_a_line_when_it_opens_and_one_with_figures_when_it_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test() -> None:
+        async with world() as made:
+            client = await RpcClient.connect(made.address, ECHO, credentials=ANN)
+            await client.call(RAW_ECHO, b"x")
+            await client.call(RAW_ECHO, b"y")
+            await client.close()
+            await until(lambda: not made.process.connections)
+
+    with caplog.at_level(logging.INFO):
+        run(test())
+    opened, closed = [r for r in caplog.records if r.getMessage().startswith("session ")]
+    told, end = opened.__dict__["fields"], closed.__dict__["fields"]
+    assert told["peer"] == end["peer"]
+    assert (end["transport"], end["messages"], end["reason"]) == ("rpc", 2, "peer-closed")
+    assert end["user"].lower() == "dom\\ann"

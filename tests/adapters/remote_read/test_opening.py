@@ -56,9 +56,12 @@ def test_who_may() -> None:
     bob = call(GetServerPort(), user="bob")
     dead = QueueFormat(kind=4, suffix=0x82, guid=LOCAL)
     assert opened(world, bob, dead) == "system$;deadletter"
+    told: list[tuple[str, str]] = []  # for the log
+    world.opening.on_refused = lambda who, why: told.append((who.user, why.status.name))
     for who, what in ((ANONYMOUS, name()), (bob, name()), (ANN, dead), (ANONYMOUS, dead)):
         with refused(0xC00E0025):
             opened(world, who, what)
+    assert told == [(user, "ACCESS_DENIED") for user in ("", "bob", "SHOP\\ann", "")]
 
 
 def test_a_name_that_is_refused_leaves_no_subqueue_behind() -> None:

@@ -44,6 +44,7 @@ from tests.protocol.binary.peer import (
     tick,
     transactional,
     user_message,
+    user_messages,
 )
 from tests.vectors.binary import PACKETS
 
@@ -670,3 +671,24 @@ def test_sessions_do_not_share_their_numbers() -> None:  # QB-40
     receive(second, recoverable(3), 0.0)
     assert acks(tick(first, 0.5))[0].ack == 2
     assert acks(tick(second, 0.5))[0].ack == 1
+
+
+# -- all told, then the end -------------------------------------------------------------------
+
+
+def test_who_finishes_tells_what_is_decided() -> None:  # QB-41, QB-85: before their timers
+    session = open_acceptor()
+    commands = feed(session, transactional(1) + transactional(2), 0.1)
+    (accept,) = only(Accept, commands)
+    assert acks(decide(session, Decided(accept.batch, [taken(1), taken(2)]), 0.2)) == []
+    feed(session, recoverable(3), 0.25)  # not decided: not told
+    commands = session.finish("shutdown", at(0.3))
+    assert [ack.ack for ack in acks(commands)] == [2]
+    assert [m.is_order_ack for m in user_messages(commands)] == [True]
+    assert closed(commands) == "shutdown"
+    assert session.finish("shutdown", at(0.4)) == []
+
+
+def test_who_finishes_without_anything_to_tell() -> None:
+    assert open_acceptor().finish("shutdown", at(1)) == [Close("shutdown")]
+    assert acceptor().finish("shutdown", at(1)) == [Close("shutdown")]

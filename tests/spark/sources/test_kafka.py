@@ -15,7 +15,7 @@ def test_what_is_committed(kafka: EmbeddedKafka, spark: SparkSession) -> None:
     bootstrap = kafka.bootstrap_servers
     settings = {"bootstrap.servers": bootstrap, "linger.ms": 3}
     topic = create_topic(bootstrap, unique("spark"), 2)
-    tx = transactional_producer(bootstrap, unique("tx"))
+    tx = transactional_producer(bootstrap, unique("tx"), transaction_timeout_ms=600_000)
     for value, commit in ((b"a", True), (b"never", False), (b"b", True)):
         tx.begin_transaction()
         at = 1_000_000 if value == b"a" else 2_000_000

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bridge.cli.words import class_name, counted, in_words, is_negative
 from bridge.model.classes import MessageClass
+from bridge.model.words import class_name, counted, in_words, is_negative
 
 
 @pytest.mark.parametrize("known", MessageClass)

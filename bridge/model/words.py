@@ -44,8 +44,14 @@ def class_name(number: int) -> str:
 def in_words(number: int) -> str:
     """`NACK_BAD_DST_Q (there is no such queue)`."""
     name = class_name(number)
-    known = name in MessageClass.__members__
-    return f"{name} ({_WORDS[MessageClass(number)]})" if known else name
+    meaning = meaning_of(name)
+    return f"{name} ({meaning})" if meaning else name
+
+
+def meaning_of(name: str) -> str:
+    """`there is no such queue`; empty for what is no class of MSMQ's."""
+    known = MessageClass.__members__.get(name)
+    return "" if known is None else _WORDS[known]
 
 
 def is_negative(number: int) -> bool:

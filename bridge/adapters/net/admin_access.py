@@ -1,0 +1,191 @@
+"""Who may do what on the admin port.
+
+Reads are for whoever reaches the port, unless `admin.protect_reads` says otherwise. Writes are for
+whoever has the token or a client certificate; without either for this machine, but for no web page
+in it. A browser is let in only by a name that is ours (an attacker's name can be made to lead here:
+DNS rebinding), and no page of another site may write.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Iterable
+from http import HTTPStatus
+from ipaddress import IPv6Address, ip_address, ip_network
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+
+from bridge.adapters.config_files import read_token
+from bridge.adapters.net.admin_answers import answer
+from bridge.adapters.telemetry import Telemetry
+from bridge.config import AdminConfig
+from bridge.model.errors import ConfigError
+
+logger = logging.getLogger(__name__)
+
+MOST_WRONG: Final = 5  # tokens of one address, within:
+WINDOW_S: Final = 60.0
+MAX_ADDRESSES: Final = 1024
+PROBES: Final = ("/livez", "/readyz")
+_OPEN: Final = (*PROBES, "/api/access")
+_ANY_NAME: Final = (*PROBES, "/metrics")  # asked by service names that nobody told us
+_LOCAL: Final = "localhost"
+
+Refusal = web.Response | None
+
+
+class Access:
+    """`names`: what browsers may call us beside our addresses."""
+
+    def __init__(self, settings: AdminConfig, names: Iterable[str], telemetry: Telemetry) -> None:
+        self._settings, self._telemetry = settings, telemetry
+        self._names = {name.lower().rstrip(".") for name in (*settings.names, *names)}
+        self._wrong = WrongTokens()
+
+    def refused(self, request: web.Request, *, is_page: bool) -> Refusal:
+        """Whether it may look; the page itself holds nothing that is secret."""
+        if request.path not in _ANY_NAME and not self._is_our_name(request):
+            host = request.headers["Host"][:80]
+            error = f"'{host}' is no name of this appliance; add it to admin.names"
+            return answer({"error": error}, status=HTTPStatus.MISDIRECTED_REQUEST)
+        if not self._settings.protect_reads or is_page or request.path in _OPEN:
+            return None
+        return self._unproven(request)
+
+    def refused_write(self, request: web.Request) -> Refusal:
+        """A token is proof by itself: no page of another site can send it. A certificate, or to be
+        on this machine, is not: a browser has that, whatever page it shows."""
+        if self._settings.token_file is not None and not _has_certificate(request):
+            return self._unproven(request)
+        origin = request.headers.get("Origin")
+        if _has_certificate(request):
+            if origin is None or urlsplit(origin).netloc == request.headers.get("Host"):
+                return None
+            error = "a page of another site may not write"
+        else:
+            if origin is None and ip_address(request.remote or "0.0.0.0").is_loopback:
+                return None
+            error = "only this machine may write; set admin.token_file to write from elsewhere"
+        return answer({"error": error}, status=HTTPStatus.FORBIDDEN)
+
+    def standing(self, request: web.Request) -> web.Response:
+        """What needs the token here, and whether who asks has it; `error` if he has a wrong one.
+
+        Always 200, so that a page can ask without an error in its console."""
+        settings = self._settings
+        is_known = _has_certificate(request)
+        error = None
+        if not is_known and _has_token(request):
+            refused = self._unproven(request)
+            is_known, error = refused is None, refused and json.loads(refused.text or "")["error"]
+        return answer(
+            {
+                "protect_reads": settings.protect_reads,
+                "token": settings.token_file is not None,
+                "may_read": is_known or not settings.protect_reads,
+                "may_write": is_known,
+                "error": error,
+            }
+        )
+
+    def _unproven(self, request: web.Request) -> Refusal:
+        """None for who has a certificate or the token."""
+        if _has_certificate(request):
+            return None
+        wait_s = self._wrong.wait_s(request.remote)
+        if wait_s:
+            error = f"too many wrong tokens; try again in {wait_s} s"
+            refusal = answer({"error": error}, status=HTTPStatus.TOO_MANY_REQUESTS)
+            refusal.headers["Retry-After"] = str(wait_s)
+            return refusal
+        return self._wrong_token(request)
+
+    def _wrong_token(self, request: web.Request) -> Refusal:
+        path = self._settings.token_file
+        if path is not None:
+            try:
+                token = read_token(path)
+            except ConfigError as error:
+                logger.error("nobody may write: %s", error)  # the path is not for strangers
+                text = "admin.token_file cannot be used, see the log"
+                return answer({"error": text}, status=HTTPStatus.SERVICE_UNAVAILABLE)
+            given = request.headers.get("Authorization", "")
+            if hmac.compare_digest(given.encode("utf-8", "replace"), f"Bearer {token}".encode()):
+                return None
+        if _has_token(request):
+            self._wrong.note(request.remote)
+            self._telemetry.refusal("admin-token")
+            logger.warning("wrong admin token from %s", request.remote)
+        refusal = answer(
+            {"error": "the admin token is missing or wrong"}, status=HTTPStatus.UNAUTHORIZED
+        )
+        refusal.headers["WWW-Authenticate"] = "Bearer"
+        return refusal
+
+    def _is_our_name(self, request: web.Request) -> bool:
+        """An address cannot be rebound; who sends no Host is no browser."""
+        host = request.headers.get("Host")
+        if not host:
+            return True
+        name = _name_in(host)
+        if name == _LOCAL or name.endswith(f".{_LOCAL}") or name in self._names:
+            return True
+        try:
+            ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+
+class WrongTokens:
+    """Guessing is slow: an address that gave several wrong tokens waits, whatever it says next."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[str, list[float]] = OrderedDict()
+
+    def note(self, remote: str | None) -> None:
+        who, now = _neighbourhood(remote), time.monotonic()
+        seen = [at for at in self._seen.pop(who, []) if at > now - WINDOW_S]
+        self._seen[who] = [*seen, now][-MOST_WRONG:]
+        if len(self._seen) > MAX_ADDRESSES:
+            self._seen.popitem(last=False)
+
+    def wait_s(self, remote: str | None) -> int:
+        """0: it may try."""
+        seen = self._seen.get(_neighbourhood(remote), [])
+        left = seen[0] + WINDOW_S - time.monotonic() if len(seen) == MOST_WRONG else 0.0
+        return int(left) + 1 if left > 0 else 0
+
+
+def _neighbourhood(remote: str | None) -> str:
+    """One customer has a whole /64 of IPv6 addresses."""
+    try:
+        address = ip_address(remote or "")
+    except ValueError:
+        return ""
+    if isinstance(address, IPv6Address):
+        return str(ip_network((address, 64), strict=False))
+    return str(address)
+
+
+def _name_in(host: str) -> str:
+    """The Host header without its port."""
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0].lower().rstrip(".")
+
+
+def _has_token(request: web.Request) -> bool:
+    return "Authorization" in request.headers
+
+
+def _has_certificate(request: web.Request) -> bool:
+    """One of `admin.client_ca`: the handshake would have failed with another."""
+    transport: Any = request.transport
+    return transport is not None and bool(transport.get_extra_info("peercert"))

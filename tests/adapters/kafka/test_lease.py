@@ -1,0 +1,117 @@
+"""Who leads: on a real group, and what a member makes of what it is told."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from bridge.adapters.kafka.embedded import EmbeddedKafka
+from bridge.adapters.kafka.lease import Lease, LeaseLost
+from bridge.adapters.kafka.topics import OwnTopics, ensure_lease
+from tests.support.kafka import unique
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.kafka
+SOON_S = 60.0
+LEASE_S = 6.0
+
+
+def run(test: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(test, SOON_S))
+
+
+def group(kafka: EmbeddedKafka) -> Callable[[], Lease]:
+    """Makes members of a group of its own."""
+    settings, own = {"bootstrap.servers": kafka.bootstrap_servers}, OwnTopics(unique("lease"))
+    ensure_lease(settings, own)
+    return lambda: Lease(settings, own, LEASE_S)
+
+
+def test_one_leads_until_it_leaves(kafka: EmbeddedKafka) -> None:
+    join = group(kafka)
+
+    async def test() -> None:
+        first = join()
+        await first.won()
+        lost = asyncio.create_task(first.lost())
+        joined: list[Lease] = []
+        told = asyncio.Event()
+
+        class Told(Lease):
+            def _on_assigned(self, is_ours: bool) -> None:
+                joined.append(self)
+                super()._on_assigned(is_ours)
+                told.set()
+
+        second = Told(first._settings, first._own, LEASE_S)
+        await told.wait()  # it is in the group, and has nothing
+        assert (first.is_held, second.is_held, lost.done()) == (True, False, False)
+        await first.leave(SOON_S)
+        await second.won()
+        assert not lost.done()  # who leaves was not robbed
+        lost.cancel()
+        await second.leave(SOON_S)
+
+    run(test())
+
+
+def test_one_that_ran_out_and_went_to_another_is_lost(kafka: EmbeddedKafka) -> None:
+    join = group(kafka)
+
+    async def test() -> None:
+        lease = join()
+        await lease.won()
+        lost = asyncio.create_task(lease.lost())
+        lease._on_assigned(is_ours=False)  # somebody came; what we keep is not named again
+        lease._on_lost()
+        await asyncio.sleep(0)
+        assert not lost.done()
+        lease._on_assigned(is_ours=True)  # the group gave it back
+        lease._on_assigned(is_ours=False)
+        await asyncio.sleep(0)
+        assert not lost.done()
+        lease._on_lost()
+        lease._on_assigned(is_ours=False)
+        with pytest.raises(LeaseLost, match="another appliance leads lease-"):
+            await lost
+        await lease.leave(SOON_S)
+
+    run(test())
+
+
+def test_one_that_is_taken_away_is_lost(kafka: EmbeddedKafka) -> None:
+    join = group(kafka)
+
+    async def test() -> None:
+        lease = join()
+        await lease.won()
+        lease._on_revoked()
+        with pytest.raises(LeaseLost):
+            await lease.lost()
+        await lease.leave(SOON_S)
+
+    run(test())
+
+
+def test_what_keeps_us_out_is_told(kafka: EmbeddedKafka) -> None:
+    """Brokers take no session timeout below group.min.session.timeout.ms, 6 s by default."""
+    settings, own = {"bootstrap.servers": kafka.bootstrap_servers}, OwnTopics(unique("lease"))
+    ensure_lease(settings, own)
+
+    async def test() -> None:
+        lease = Lease(settings, own, 1.0)
+        await until(lambda: "session" in lease.why.lower())
+        assert not lease.is_held
+        await lease.leave(SOON_S)
+
+    run(test())
+
+
+def test_a_kafka_that_is_away_is_not_waited_for() -> None:
+    async def test() -> None:
+        lease = Lease({"bootstrap.servers": "127.0.0.1:1"}, OwnTopics("nowhere"), LEASE_S)
+        await lease.leave(0.2)
+        assert not lease.is_held
+
+    run(test())
