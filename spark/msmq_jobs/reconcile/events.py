@@ -66,7 +66,8 @@ def hash_of(text: Column) -> Column:
 
 
 def sha_of(body: Column) -> Column:
-    return F.xxhash64(F.sha2(body, 256))
+    """Null for none: Spark's hash of null is a number."""
+    return F.when(body.isNotNull(), F.xxhash64(F.sha2(body, 256)))
 
 
 def tx_of(sequence_id: Column, number: Column) -> Column:
