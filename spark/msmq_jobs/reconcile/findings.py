@@ -91,7 +91,8 @@ def _delay() -> Column:
     """From sending to landing: accepted and landed are one reading of one clock. A backfill says
     nothing about it."""
     ms = F.unix_millis("landed_time") - F.unix_millis("sent_time")
-    return F.when(F.col("backfill_run").isNull(), F.greatest(ms, F.lit(0)))
+    told = ms.isNotNull() & F.col("backfill_run").isNull()  # `greatest` would skip a null
+    return F.when(told, F.greatest(ms, F.lit(0)))
 
 
 def _queues(verdicts: DataFrame, modes: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
