@@ -21,7 +21,7 @@ PROGRAM: Final = "msmq-bridge"
 COMMANDS: Final = (
     "init",
     *("serve", "demo", "status", "doctor", "map", "queue", "trace", "send", "receive", "kafka"),
-    "backfill",
+    *("backfill", "reconcile"),
 )
 COMPLETE: Final = "_MSMQ_BRIDGE_COMPLETE"  # set by the completion script of a shell
 FAILED: Final = 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Final
+from zlib import crc32
 
 import msgspec
 
@@ -34,6 +35,7 @@ class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     tx_sequence_id: int = 0
     tx_sequence_number: int = 0
     tx_previous_number: int = 0
+    crc32: int = -1  # of the body, so that reconcile can tell an altered record; -1: not told
 
 
 def entry_of(
@@ -66,6 +68,7 @@ def entry_of(
         tx.sequence_id if tx else 0,
         tx.number if tx else 0,
         tx.previous if tx else 0,
+        crc32(message.body),
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
+from zlib import crc32
 
 from bridge.core.admission import Policy, foreign, refusal
 from bridge.core.audit import AuditEntry
@@ -147,6 +148,7 @@ class Lane:
                 tx.sequence_id if tx else 0,
                 tx.number if tx else 0,
                 tx.previous if tx else 0,
+                crc32(message.body),
             )
         )
 

@@ -22,7 +22,7 @@ def decoded(entries: list[AuditEntry]) -> list[dict[str, object]]:
 
 
 def test_an_accepted_message() -> None:
-    entry = entry_of(plain(7), ACCEPTED, "private$\\plain", "plain", 3)
+    entry = entry_of(plain(7, body=b"123456789"), ACCEPTED, "private$\\plain", "plain", 3)
     assert decoded([entry]) == [
         {
             "id": f"{SENDER}\\7",
@@ -33,8 +33,14 @@ def test_an_accepted_message() -> None:
             "topic": "plain",
             "partition": 3,
             "transport": "binary",
+            "crc32": 0xCBF43926,  # the check value of CRC-32
         }
     ]
+
+
+def test_an_empty_body_is_told_too() -> None:  # or reconcile could not see that one was added
+    (entry,) = decoded([entry_of(plain(7, body=b""), ACCEPTED)])
+    assert entry["crc32"] == 0
 
 
 def test_a_record_with_another_time_than_arrival() -> None:  # how `trace` finds it
@@ -45,7 +51,8 @@ def test_a_record_with_another_time_than_arrival() -> None:  # how `trace` finds
 
 
 def test_a_refused_transactional_message() -> None:
-    message = step(5, 2, label="L", peer="10.1.2.3", correlation_id=bytes(range(20)))
+    body = b"123456789"
+    message = step(5, 2, label="L", peer="10.1.2.3", correlation_id=bytes(range(20)), body=body)
     verdict = Verdict(Outcome.REJECTED, 0x8000, "unknown-queue", Cursor(1, 5))
     assert decoded([entry_of(message, verdict)]) == [
         {
@@ -62,6 +69,7 @@ def test_a_refused_transactional_message() -> None:
             "tx_sequence_id": 0x65000000_00000001,
             "tx_sequence_number": 5,
             "tx_previous_number": 2,
+            "crc32": 0xCBF43926,
         }
     ]
 

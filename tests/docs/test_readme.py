@@ -49,6 +49,7 @@ def test_only_what_sets_up_or_recurses_is_skipped() -> None:
         "make fuzz",
         "make mass",
         "make profile",
+        "make prove-reconcile",
         "make screenshots",
     )
     for page in PAGES:

@@ -21,16 +21,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from bridge.adapters.config_files import kafka_properties, load_config, load_mappings
-from bridge.adapters.kafka.embedded import running_broker
-from bridge.adapters.kafka.reader import read_to_end
-from bridge.adapters.kafka.topics import OwnTopics, committed_ends, look_at
-from bridge.config import Config
-from bridge.core.catalogue import TopicLimits
-from bridge.core.identity import known_identity
-from bridge.core.mapping_rules import Mappings
-from bridge.model.errors import BridgeError, ConfigError, Unavailable
-from bridge.model.guid import NULL_GUID, Guid
+from bridge.adapters.kafka.topics import committed_ends
+from bridge.model.errors import BridgeError, ConfigError
 from msmq_jobs.arrow import SPARK_ROWS, map_batches
 from msmq_jobs.backfill import io, summary, transforms
 from msmq_jobs.backfill.prepare import Target
@@ -39,6 +31,7 @@ from msmq_jobs.backfill.reading import Reading
 from msmq_jobs.backfill.routing import routed
 from msmq_jobs.backfill.summary import Summary
 from msmq_jobs.backfill.writer import WriteJob, write_batches
+from msmq_jobs.place import Place, identity_of, look_around
 from msmq_jobs.schemas import ROUTED, WRITTEN
 from msmq_jobs.session import require_connector
 from msmq_jobs.sources.exports import reason_of
@@ -77,16 +70,6 @@ class BackfillFailed(BridgeError):
     """Spark gave up; what was committed stays, and the next run goes on from there."""
 
 
-class _Place(msgspec.Struct, frozen=True):
-    """The cluster that is written to."""
-
-    config: Config
-    settings: dict[str, Any]
-    own: OwnTopics
-    mappings: Mappings
-    limits: dict[str, TopicLimits]
-
-
 def backfill(spark: SparkSession, order: Order, watcher: Watcher) -> Summary:
     """Raises BridgeError when nothing can be done; what could not be done in part is told."""
     require_connector(spark)
@@ -96,7 +79,7 @@ def backfill(spark: SparkSession, order: Order, watcher: Watcher) -> Summary:
     if order.receive and any(isinstance(source, Export) for source in sources):
         what = "an export cannot be emptied"
         raise ConfigError(what, where="--receive", mend="leave it out, or name msmq:// queues only")
-    place = _look(order.config)
+    place = look_around(order.config)
     folder = io.RunFolder(order.out, io.new_run(datetime.now(UTC)))
     folder.prepare()
     try:
@@ -108,7 +91,7 @@ def backfill(spark: SparkSession, order: Order, watcher: Watcher) -> Summary:
 def _run(
     spark: SparkSession,
     order: Order,
-    place: _Place,
+    place: Place,
     folder: io.RunFolder,
     sources: Sequence[Source],
     plan: Sequence[transforms.Planned] | None,
@@ -159,7 +142,7 @@ def _run(
 def _mapped(
     spark: SparkSession,
     order: Order,
-    place: _Place,
+    place: Place,
     folder: io.RunFolder,
     kept: Sequence[int],
     plan: Sequence[transforms.Planned] | None,
@@ -169,7 +152,7 @@ def _mapped(
         mappings=place.mappings,
         limits=place.limits,
         reserved=f"{place.own.prefix}.",
-        local=_identity(place),
+        local=identity_of(place),
         audit_partitions=place.limits[place.own.audit].partitions,
     )
     read = io.read_kept(spark, folder, kept)
@@ -219,42 +202,3 @@ def _sources(order: Order, plan: Sequence[transforms.Planned] | None) -> list[st
         what = "there is no source"
         raise ConfigError(what, where="--source", mend="name an export or an msmq:// queue")
     return list(dict.fromkeys(named))
-
-
-def _look(path: Path | None) -> _Place:
-    config = load_config(path)
-    settings = dict(kafka_properties(config))
-    if "bootstrap.servers" not in settings:
-        state = running_broker(config.data / "kafka")
-        if state is None:
-            raise Unavailable("the embedded Kafka is not running; start the appliance first")
-        settings["bootstrap.servers"] = state.bootstrap_servers
-    own = OwnTopics(config.topic_prefix)
-    mappings = load_mappings(config.mappings, reserved=f"{own.prefix}.")
-    names = None if _is_open_ended(mappings) else {own.audit, own.state, *mappings.topics()}
-    limits = look_at(settings, names)
-    if own.audit not in limits:
-        what = f"the topic {own.audit} is not there"
-        raise ConfigError(what, where="topic_prefix", mend="start the appliance once: it makes it")
-    return _Place(config, settings, own, mappings, limits)
-
-
-def _is_open_ended(mappings: Mappings) -> bool:
-    """A message can name a topic that no file does."""
-    dynamic = any(m.is_dynamic or m.queue.has_wildcard for m in mappings.queues)
-    return dynamic or mappings.defaults.unknown == "auto-create"
-
-
-def _identity(place: _Place) -> Guid:
-    """Ours: a number on our queue manager is one of our queues."""
-    if place.config.queue_manager.id is not None:
-        return place.config.queue_manager.id
-    limits = place.limits.get(place.own.state)
-    for shard in range(limits.partitions if limits else 0):
-        kept = {
-            (message.key() or b"").decode("utf-8", "replace"): message.value() or b""
-            for message in read_to_end(place.settings, place.own.state, shard)
-        }
-        if (found := known_identity(kept)) is not None:
-            return found
-    return NULL_GUID

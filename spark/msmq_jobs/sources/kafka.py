@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -45,18 +45,27 @@ def read_between(
     return _read(spark, settings, options)
 
 
+def follow_topics(
+    spark: SparkSession, settings: Mapping[str, Any], topics: Iterable[str]
+) -> DataFrame:
+    """A stream of what they have and get, from their beginning."""
+    options = {"subscribe": ",".join(sorted(topics)), "startingOffsets": "earliest"}
+    return spark.readStream.format("kafka").options(**options, **_common(settings)).load()
+
+
 def _read(
     spark: SparkSession, settings: Mapping[str, Any], options: Mapping[str, str]
 ) -> DataFrame:
-    reader = spark.read.format("kafka").options(**options)
-    for name, value in java_options(settings).items():
-        reader = reader.option(f"kafka.{name}", value)
-    return (
-        reader.option("kafka.isolation.level", "read_committed")
-        .option("includeHeaders", "true")
-        .option("failOnDataLoss", "false")  # what ages out while we read is as if read before
-        .load()
-    )
+    return spark.read.format("kafka").options(**options, **_common(settings)).load()
+
+
+def _common(settings: Mapping[str, Any]) -> dict[str, str]:
+    made = {f"kafka.{name}": value for name, value in java_options(settings).items()}
+    return made | {
+        "kafka.isolation.level": "read_committed",
+        "includeHeaders": "true",
+        "failOnDataLoss": "false",  # what ages out while we read is as if read before
+    }
 
 
 def _json(offsets: Offsets) -> str:

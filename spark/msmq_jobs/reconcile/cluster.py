@@ -1,0 +1,72 @@
+"""What the cluster says of topics: where they begin and end, and what they do not keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    ConfigResource,
+    OffsetSpec,
+)
+
+from bridge.adapters.kafka.client import CALL_TIMEOUT_S, admin_client, unavailable
+from bridge.adapters.kafka.topics import committed_ends
+
+Offsets = dict[str, dict[int, int]]
+
+
+class Extent(msgspec.Struct, frozen=True, kw_only=True):
+    """Of topics at one moment: the first record that is there, and the end of what is committed."""
+
+    first: Offsets
+    ends: Offsets
+    compacted: frozenset[str] = frozenset()
+
+    def ranges(self, starts: Mapping[str, Mapping[int, int]]) -> Offsets:
+        """Where to read from: where the last run stopped, or where the topic begins now."""
+        return {
+            topic: {
+                n: min(max(first, starts.get(topic, {}).get(n, 0)), self.ends[topic][n])
+                for n, first in places.items()
+            }
+            for topic, places in self.first.items()
+        }
+
+
+def look(settings: Mapping[str, Any], topics: Mapping[str, int]) -> Extent:
+    """`topics` says how many partitions each has."""
+    if not topics:
+        return Extent(first={}, ends={})
+    ends = committed_ends(settings, topics)
+    try:
+        return Extent(
+            first=_first(settings, topics), ends=ends, compacted=_compacted(settings, topics)
+        )
+    except KafkaException as error:
+        raise unavailable("looking at topics", error) from error
+
+
+def _first(settings: Mapping[str, Any], topics: Mapping[str, int]) -> Offsets:
+    places = {
+        TopicPartition(topic, n): OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+        for topic, partitions in topics.items()
+        for n in range(partitions)
+    }
+    found: Offsets = {topic: {} for topic in topics}
+    admin = admin_client(settings)  # without a name it would be gone before it is answered
+    for place, future in admin.list_offsets(places, request_timeout=CALL_TIMEOUT_S).items():
+        found[place.topic][place.partition] = int(future.result().offset)
+    return found
+
+
+def _compacted(settings: Mapping[str, Any], topics: Iterable[str]) -> frozenset[str]:
+    resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
+    admin = admin_client(settings)
+    return frozenset(
+        resource.name
+        for resource, future in admin.describe_configs(resources).items()
+        if "compact" in str(future.result()["cleanup.policy"].value)
+    )

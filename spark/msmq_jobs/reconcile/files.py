@@ -1,0 +1,75 @@
+"""Small files in a folder that may lie wherever Spark can write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bridge.model.errors import ConfigError
+
+
+class Folder:
+    def __init__(self, spark: SparkSession, root: str) -> None:
+        self._spark, self.root = spark, root.rstrip("/") or "/"
+
+    @property
+    def is_local(self) -> bool:
+        return "://" not in self.root
+
+    def make(self, option: str) -> None:
+        """Raises ConfigError when nothing can be kept there."""
+        if self.is_local:
+            try:
+                Path(self.root).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                what = f"{self.root}: {error.strerror}"
+                raise ConfigError(what, where=option, mend="name a folder of yours") from error
+
+    def read(self, name: str) -> str | None:
+        if self.is_local:
+            path = Path(self.root) / name
+            return path.read_text(encoding="utf-8") if path.exists() else None
+        system, path_ = self._there(name)
+        if not system.exists(path_):
+            return None
+        stream = system.open(path_)
+        try:
+            return bytes(stream.readAllBytes()).decode()
+        finally:
+            stream.close()
+
+    def replace(self, name: str, text: str) -> None:
+        """In one step: who reads it meanwhile has the old one or the new one."""
+        self.write(f"{name}.new", [text])
+        if self.is_local:
+            (Path(self.root) / f"{name}.new").replace(Path(self.root) / name)
+            return
+        system, new = self._there(f"{name}.new")
+        _, old = self._there(name)
+        system.delete(old, False)
+        system.rename(new, old)
+
+    def write(self, name: str, lines: Iterable[str]) -> None:
+        """Piece by piece: it may be long."""
+        if self.is_local:
+            Path(self.root).mkdir(parents=True, exist_ok=True)
+            with (Path(self.root) / name).open("w", encoding="utf-8") as file:
+                file.writelines(lines)
+            return
+        system, path = self._there(name)
+        stream = system.create(path, True)
+        for line in lines:
+            stream.write(bytearray(line.encode()))
+        stream.close()
+
+    def delete(self, name: str) -> None:
+        system, path = self._there(name)
+        system.delete(path, True)
+
+    def _there(self, name: str) -> tuple[Any, Any]:
+        jvm: Any = self._spark.sparkContext._jvm
+        path = jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}")
+        return path.getFileSystem(self._spark.sparkContext._jsc.hadoopConfiguration()), path

@@ -1,0 +1,93 @@
+"""`--follow`: the same events and verdicts, as Structured Streaming brings the records.
+
+The checkpoint lies in the state. A batch that is repeated after a crash has rows below the state's
+positions, and those are left out: every record becomes an event once, whoever read it first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from bridge.model.errors import Unavailable
+from msmq_jobs.reconcile.job import Job
+from msmq_jobs.reconcile.reading import Order, Watcher
+from msmq_jobs.sources.kafka import follow_topics
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+def follow(
+    spark: SparkSession,
+    order: Order,
+    watcher: Watcher,
+    every_s: int | None,
+    tell: Tell,
+) -> dict[str, Any]:
+    """Until somebody stops it; the last findings. Without `every_s` only what is there now."""
+    job = Job(spark, order, watcher)
+    job.read_sources()
+    batches = _Batches(job, tell)
+    topics = [job.audit, *job.topics()]
+    records = follow_topics(spark, job.place.settings, topics)
+    writer = records.writeStream.foreachBatch(batches.take)
+    writer = writer.option("checkpointLocation", f"{order.state}/checkpoint")
+    if every_s is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{every_s} seconds")
+    query = writer.start()
+    try:
+        query.awaitTermination()
+    except KeyboardInterrupt:
+        query.stop()
+    if batches.told is None:
+        raise Unavailable("it was stopped before anything was read")
+    return batches.told
+
+
+class _Batches:
+    def __init__(self, job: Job, tell: Tell) -> None:
+        self._job, self._tell = job, tell
+        self.told: dict[str, Any] | None = None
+
+    def take(self, records: DataFrame, _number: int) -> None:
+        known = self._job.state.known.positions
+        new = records.where(_is_new(known)).persist()
+        try:
+            positions = _positions(new)
+            if positions:
+                is_audit = F.col("topic") == self._job.audit
+                self._job.append(
+                    accepted=new.where(is_audit), landed=new.where(~is_audit), positions=positions
+                )
+        finally:
+            new.unpersist()
+        self.told = self._job.judge()
+        self._tell(self.told)
+
+
+def _is_new(positions: Mapping[str, Mapping[int, int]]) -> Column:
+    """Not yet an event."""
+    pairs = [
+        F.lit(x)
+        for topic, places in sorted(positions.items())
+        for n, at in sorted(places.items())
+        for x in (f"{n}/{topic}", at)
+    ]
+    if not pairs:
+        return F.lit(True)
+    place = F.concat_ws("/", F.col("partition").cast("string"), F.col("topic"))
+    return F.col("offset") >= F.coalesce(F.create_map(*pairs)[place], F.lit(0))
+
+
+def _positions(records: DataFrame) -> dict[str, dict[int, int]]:
+    """Where to read on: behind the last record of each partition."""
+    rows = records.groupBy("topic", "partition").agg(F.max("offset").alias("last")).collect()
+    found: dict[str, dict[int, int]] = {}
+    for row in rows:
+        found.setdefault(row["topic"], {})[row["partition"]] = row["last"] + 1
+    return found

@@ -1,0 +1,58 @@
+"""Which messages landed out of order, without one window over a whole stream.
+
+A hot stream may have a partition's every record. So the partition is cut into slices, in the order
+of its offsets (which slice a record is in says nothing else). Inside a slice a window finds what
+stands behind a higher number; between slices only their extremes are compared, and the records of
+a slice are looked at again only when an earlier slice reaches higher than its lowest.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+from msmq_jobs.reconcile.events import event
+from msmq_jobs.reconcile.rules import Kind
+
+SLICE: Final = 100_000
+
+
+def swapped(landed: DataFrame, slice_size: int = SLICE) -> DataFrame:
+    """Events of the messages that have a higher one of their stream before them."""
+    place = F.struct("sequence", "number")
+    rows = landed.where(F.col("domain").isNotNull() & F.col("number").isNotNull()).select(
+        *("message_id", "queue", "domain", "offset"),
+        F.floor(F.col("offset") / slice_size).alias("slice"),
+        place.alias("place"),
+    )
+    here = Window.partitionBy("domain", "slice").orderBy("offset")
+    before = F.max("place").over(here.rowsBetween(Window.unboundedPreceding, -1))
+    inside = rows.withColumn("before", before).where(F.col("place") < F.col("before"))
+    across = rows.join(_overtaken(rows), on=["domain", "slice"], how="inner").where(
+        F.col("place") < F.col("highest")
+    )
+    found = inside.select("message_id", "queue").union(across.select("message_id", "queue"))
+    return event(
+        found,
+        {
+            "message_id": F.col("message_id"),
+            "queue": F.col("queue"),
+            "kind": F.lit(int(Kind.SWAPPED)),
+        },
+    )
+
+
+def _overtaken(rows: DataFrame) -> DataFrame:
+    """Slices with something lower than what an earlier slice of the stream has: usually none."""
+    extremes = rows.groupBy("domain", "slice").agg(
+        F.max("place").alias("most"), F.min("place").alias("least")
+    )
+    earlier = Window.partitionBy("domain").orderBy("slice")
+    highest = F.max("most").over(earlier.rowsBetween(Window.unboundedPreceding, -1))
+    return (
+        extremes.withColumn("highest", highest)
+        .where(F.col("least") < F.col("highest"))
+        .select("domain", "slice", "highest")
+    )

@@ -1,0 +1,212 @@
+"""Sources, audit and topics become events of the state.
+
+Sources are read first, then the end of the audit is taken, then that of the topics: what an earlier
+ledger has, a later one had before, so nothing is called missing that was only late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import msgspec
+from msgspec.structs import replace
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from msmq_jobs.backfill import io
+from msmq_jobs.backfill.prepare import Target
+from msmq_jobs.place import Place, identity_of, look_around
+from msmq_jobs.reconcile import ledgers, queues
+from msmq_jobs.reconcile.cluster import Extent, look
+from msmq_jobs.reconcile.files import Folder
+from msmq_jobs.reconcile.ledgers import HeaderNames
+from msmq_jobs.reconcile.sent import sent
+from msmq_jobs.reconcile.state import ACCEPTED, LANDED, SENT, State
+from msmq_jobs.session import require_connector
+from msmq_jobs.sources.exports import SourceFailed
+from msmq_jobs.sources.kafka import read_range
+from msmq_jobs.sources.locator import Export, parse_source
+
+WORK: Final = ".work"  # in --out, while it runs
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user asked for."""
+
+    config: Path | None = None
+    sources: tuple[str, ...] = ()
+    out: str
+    queues: tuple[str, ...] = ()  # path names with * and ?
+    since_ms: int | None = None
+    until_ms: int | None = None
+    in_flight_s: int = 300
+    plan: str = ""
+    state: str = ""  # a folder; without one all is read anew
+    state_format: str = "parquet"
+    allowed: Mapping[str, str] = {}
+    password_file: str = ""
+
+
+class Watcher(Protocol):
+    """Who wants to see how far it is."""
+
+    def stage(self, text: str) -> None: ...
+
+
+class Reading:
+    """One appliance, one order: what the ledgers have, and where to read on."""
+
+    def __init__(self, spark: SparkSession, order: Order, watcher: Watcher) -> None:
+        require_connector(spark)
+        spark.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")  # a header twice is no failure
+        self._spark, self._order, self._watcher = spark, order, watcher
+        self.place: Place = look_around(order.config)
+        self._out = Folder(spark, order.out)
+        self._out.make("--out")
+        self._mapping = _hash(self.place.mappings)
+        root = order.state or f"{self._out.root}/{WORK}/state"
+        self._out.delete(WORK)
+        Folder(spark, root).make("--state")
+        self.state = State(spark, root, self._mapping, order.state_format)
+        self.names = HeaderNames.of(self.place.mappings)
+        self.homes = queues.lone_topics(self.place.mappings)
+
+    @property
+    def audit(self) -> str:
+        return self.place.own.audit
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def read_sources(self) -> None:
+        if not self._order.sources:
+            return
+        self._watcher.stage("reading the sources")
+        folder = io.RunFolder(f"{self._out.root}/{WORK}", "now")
+        parsed = [parse_source(text) for text in self._order.sources]
+        kept, refused = io.keep_sources(self._spark, parsed, folder, self._order.password_file)
+        if refused:  # what cannot be read cannot be compared
+            raise SourceFailed("; ".join(line.why for line in refused))
+        read = io.read_kept(self._spark, folder, kept)
+        whole = read.where(F.col("fault").isNull())
+        target = Target(
+            run="",
+            mappings=self.place.mappings,
+            limits=self.place.limits,
+            reserved=f"{self.place.own.prefix}.",
+            local=identity_of(self.place),
+        )
+        placed = queues.homes(self._spark, whole, target)
+        placed.write.mode("overwrite").parquet(f"{self._out.root}/{WORK}/placed")
+        placed = self._spark.read.parquet(f"{self._out.root}/{WORK}/placed")
+        told = self._sources(read, placed)
+        events = sent(queues.decoded(self._spark, placed, self.place.mappings))
+        known = self.state.known
+        self.state.append({SENT: events}, replace(known, sources={**known.sources, **told}))
+
+    def _sources(self, read: DataFrame, placed: DataFrame) -> dict[str, dict[str, Any]]:
+        """What each source held, by its name: exactly this was compared."""
+        hashed = F.xxhash64("message_id", "queue", F.sha2("body", 256))
+        about = placed.groupBy("origin").agg(
+            F.count("*").alias("messages"),
+            F.sum(F.col("home").isNull().cast("int")).alias("strange"),
+            F.min("lookup_id").alias("first"),
+            F.max("lookup_id").alias("last"),
+            F.bit_xor(hashed).alias("hash"),
+        )
+        faults = read.where(F.col("fault").isNotNull()).groupBy("origin").count()
+        bad = {row["origin"]: row["count"] for row in faults.collect()}
+        found = {row["origin"]: row for row in about.collect()}
+        return {
+            name: {
+                "source": name,
+                "messages": found[name]["messages"] if name in found else 0,
+                "detail": _detail(name, found.get(name), bad.get(name, 0)),
+            }
+            for name in sorted(found.keys() | bad.keys())
+        }
+
+    def topics(self) -> list[str]:
+        """Those that have messages; a journal's copies are no second ones."""
+        mappings, prefix = self.place.mappings, f"{self.place.own.prefix}."
+        named = {m.topic_name for m in mappings.queues} - {""}
+        journals = set(mappings.topics()) - named
+        told = self.state.events([ACCEPTED]).select("topic").distinct()
+        if any(m.is_dynamic for m in mappings.queues) or mappings.defaults.unknown != "reject":
+            named |= {row["topic"] for row in told.collect() if row["topic"]} - journals
+        return sorted(t for t in named if t in self.place.limits and not t.startswith(prefix))
+
+    def read_new(self) -> None:
+        """What the audit and the topics have got since the last time."""
+        self._watcher.stage("reading the audit")
+        limits, settings = self.place.limits, self.place.settings
+        audit = look(settings, {self.audit: limits[self.audit].partitions})
+        entries = self._range(audit)
+        if entries is not None:
+            self.append(accepted=entries, extent=audit)
+        self._watcher.stage("reading the topics")
+        topics = look(settings, {t: limits[t].partitions for t in self.topics()})
+        self.append(landed=self._range(topics), extent=topics)
+
+    def _range(self, extent: Extent) -> DataFrame | None:
+        starts = extent.ranges(self.state.known.positions)
+        some = {
+            topic: ends
+            for topic, ends in extent.ends.items()
+            if any(ends[n] > starts[topic][n] for n in ends)
+        }
+        if not some:
+            return None
+        begin = {topic: starts[topic] for topic in some}
+        return read_range(self._spark, self.place.settings, some, begin)
+
+    def append(
+        self,
+        accepted: DataFrame | None = None,
+        landed: DataFrame | None = None,
+        extent: Extent | None = None,
+        positions: Mapping[str, Mapping[int, int]] | None = None,
+    ) -> None:
+        """Records become events of the state, in one step with where to read on."""
+        made: dict[str, DataFrame] = {}
+        known = self.state.known
+        strangers = known.foreign
+        if accepted is not None:
+            made[ACCEPTED] = ledgers.accepted(accepted)
+        if landed is not None:
+            made[LANDED] = self._landed(landed)
+            strangers += ledgers.foreign(landed, self.names).count()
+        first, ends = dict(known.first), dict(known.positions)
+        if extent is not None:
+            first = {**extent.first, **first}
+            ends |= extent.ends
+        for topic, places in (positions or {}).items():
+            ends[topic] = {**ends.get(topic, {}), **places}
+        self.state.append(made, replace(known, first=first, positions=ends, foreign=strangers))
+
+    def _landed(self, records: DataFrame) -> DataFrame:
+        mappings = self.place.mappings
+        envelope = queues.is_envelope(mappings)
+        whole = ledgers.landed(records, self.names, self.homes, envelope)
+        if any(settings.oversize == "chunk" for settings in mappings.every()):
+            return whole.union(ledgers.joined(records, self.names, self.homes, envelope))
+        return whole
+
+
+def _detail(name: str, about: Any, faults: int) -> str:
+    said = []
+    if about is not None:
+        said.append(f"hash {about['hash'] & (1 << 64) - 1:016x}")
+        if not isinstance(parse_source(name), Export) and about["first"] is not None:
+            said.append(f"lookup ids {about['first']} to {about['last']}")
+        if about["strange"]:
+            said.append(f"{about['strange']} for queues that no mapping has")
+    if faults:
+        said.append(f"{faults} cannot be read")
+    return ", ".join(said)
+
+
+def _hash(mappings: Any) -> str:
+    return sha256(msgspec.json.encode(mappings, order="sorted", enc_hook=str)).hexdigest()[:16]

@@ -1,0 +1,42 @@
+"""How much of a fault a user lets pass: `missing=5`, `duplicated=0.1%`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+
+from bridge.model.errors import ConfigError
+from msmq_jobs.reconcile.rules import BREAKING
+
+
+def parse(texts: Iterable[str]) -> dict[str, str]:
+    """By verdict, as they were given. Raises ConfigError."""
+    found: dict[str, str] = {}
+    for text in texts:
+        name, _, limit = text.partition("=")
+        if name not in BREAKING:
+            mend = f"write one of {', '.join(BREAKING)}, like missing=5"
+            raise ConfigError(f"{text!r} names no fault", where="--allow", mend=mend)
+        _number(text, limit)
+        found[name] = limit
+    return dict(sorted(found.items()))
+
+
+def holds(count: int, messages: int, limit: str | None) -> bool:
+    """Whether so many of so many are let pass; exactly, without floating point."""
+    if not count or limit is None:
+        return not count
+    number = _number(limit, limit)
+    most = number * messages / 100 if limit.endswith("%") else number
+    return count <= most
+
+
+def _number(text: str, limit: str) -> Decimal:
+    try:
+        number = Decimal(limit.removesuffix("%"))
+    except InvalidOperation:
+        number = Decimal(-1)
+    if not number.is_finite() or number < 0 or (number % 1 and not limit.endswith("%")):
+        mend = "write a count or a share, like missing=5 or duplicated=0.1%"
+        raise ConfigError(f"{text!r} is no limit", where="--allow", mend=mend)
+    return number

@@ -1,0 +1,235 @@
+"""From the events of all ledgers to one verdict per message and queue. The table is in `rules`.
+
+The wide path is one shuffle by id and queue: every aggregate is a number, so that Spark keeps them
+in its hash table; texts (topic, source, run) go through as hashes and come back from small tables.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Final
+
+import msgspec
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from msmq_jobs.reconcile.events import (
+    BODY,
+    CLASS,
+    CORRELATION,
+    CRC,
+    HALF,
+    HASHES,
+    LABEL,
+    REST,
+    TX,
+    WHICH,
+    differing,
+)
+from msmq_jobs.reconcile.rules import (
+    ALTERED,
+    DEAD_LETTERED,
+    DELIVERED,
+    DUPLICATED,
+    EXPIRED,
+    IN_FLIGHT,
+    MISSING,
+    OUT_OF_ORDER,
+    REJECTED,
+    UNEXPECTED,
+    Kind,
+)
+
+_TAKEN: Final = Kind.ACCEPTED | Kind.BACKFILLED
+_REFUSED: Final = Kind.EXPIRED | Kind.REJECTED
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """What is judged, and from when on it may still be on its way. Unix milliseconds."""
+
+    since: int | None = None
+    until: int | None = None
+    watermark: int = 0
+    new_from: int  # the watermark, less the window
+    audit_from: int | None = None  # the audit has lost what is older
+
+
+def gathered(events: DataFrame) -> DataFrame:
+    """One row per message and queue, with all that its events say."""
+    kind = F.col("kind")
+    is_landed = kind == int(Kind.LANDED)
+    is_taken = kind.isin(int(Kind.ACCEPTED), int(Kind.BACKFILLED), *_ends())
+    return events.groupBy("message_id", "queue").agg(
+        F.bit_or(kind).alias("flags"),
+        F.sum(is_landed.cast("int")).alias("copies"),
+        F.min("sent").alias("sent"),
+        F.min(F.when(is_taken, F.col("at"))).alias("accepted"),
+        F.min(F.when(is_landed, F.col("at"))).alias("landed"),
+        F.max("end").alias("end"),
+        F.min(_key("topic", "partition")).alias("place"),
+        F.min("offset").alias("offset"),
+        F.min(F.when(F.col("run").isNotNull() & is_landed, F.xxhash64("run"))).alias("run_key"),
+        F.min(F.when(F.col("origin").isNotNull(), F.xxhash64("origin"))).alias("origin_key"),
+        F.max("sequence").alias("sequence"),
+        F.max("number").alias("number"),
+        *(F.min(name).alias(f"{name}_1") for name in HASHES),
+        *(F.max(name).alias(f"{name}_2") for name in HASHES),
+    )
+
+
+def _ends() -> tuple[int, ...]:
+    return int(Kind.EXPIRED), int(Kind.REJECTED)
+
+
+def _key(*names: str) -> Column:
+    return F.when(F.col(names[0]).isNotNull(), F.xxhash64(*names))
+
+
+def judged(gathered: DataFrame, places: DataFrame, queues: DataFrame, bounds: Bounds) -> DataFrame:
+    """`verdict` and `reason` for each. `places` are partitions of topics (`place`, `topic`,
+    `partition`, `compacted`, `oldest`), `queues` what mappings say (`queue`, `name`, `hidden`)."""
+    known = gathered.join(F.broadcast(places), on="place", how="left").join(
+        F.broadcast(queues), on="queue", how="left"
+    )
+    at = F.least("sent", "accepted", "landed")
+    inside = [
+        at >= F.lit(bounds.since) if bounds.since is not None else None,
+        at < F.lit(bounds.until) if bounds.until is not None else None,
+    ]
+    for condition in inside:
+        if condition is not None:
+            known = known.where(condition)
+    return known.select("*", _verdict(bounds).alias("verdict")).select(
+        "*", _reason().alias("reason")
+    )
+
+
+def _has(kind: Kind) -> Column:
+    return F.col("flags").bitwiseAND(F.lit(int(kind))) != 0
+
+
+def _differs(name: str) -> Column:
+    return F.col(f"{name}_1") != F.col(f"{name}_2")
+
+
+def _is_altered() -> Column:
+    compared = (BODY, CRC, LABEL, CORRELATION, TX, CLASS, REST)
+    each = [F.coalesce(_differs(name), F.lit(False)) for name in compared]
+    return reduce(Column.__or__, each)
+
+
+def _is_gone_lawfully() -> Column:
+    """Its commit is in the audit, and the topic does not keep it."""
+    aged = F.col("accepted") < F.col("oldest")
+    lawful = (F.col("compacted"), aged, F.col("hidden"))
+    return reduce(Column.__or__, [F.coalesce(reason, F.lit(False)) for reason in lawful])
+
+
+def _verdict(bounds: Bounds) -> Column:
+    latest = F.greatest("sent", "accepted", "landed")
+    is_new = F.coalesce(latest >= F.lit(bounds.new_from), F.lit(False))
+    is_known = _has(_TAKEN) | _has(Kind.SENT)
+    before_audit = F.lit(False)
+    if bounds.audit_from is not None:
+        before_audit = F.col("landed") < F.lit(bounds.audit_from)
+    one, none = F.col("copies") == 1, F.col("copies") == 0
+    stray = one & ~is_known
+    is_taken = none & _has(_TAKEN)
+    return (
+        F.when(F.col("copies") > 1, DUPLICATED)
+        .when(stray & _has(_REFUSED), UNEXPECTED)
+        .when(stray & is_new, IN_FLIGHT)
+        .when(stray & before_audit, DELIVERED)
+        .when(stray, UNEXPECTED)
+        .when(one & _is_altered(), ALTERED)
+        .when(one & _has(Kind.SWAPPED), OUT_OF_ORDER)
+        .when(one, DELIVERED)
+        .when(is_taken & _is_gone_lawfully(), DELIVERED)
+        .when(is_taken & is_new, IN_FLIGHT)
+        .when(is_taken, MISSING)
+        .when(none & (_has(Kind.EXPIRED) | _has(Kind.LATE)), EXPIRED)
+        .when(none & _has(Kind.REJECTED), REJECTED)
+        .when(none & _has(Kind.DEAD), DEAD_LETTERED)
+        .when(none & is_new, IN_FLIGHT)
+        .when(none, MISSING)
+    )
+
+
+def _reason() -> Column:
+    verdict = F.col("verdict")
+    gone = (
+        F.when(F.coalesce(F.col("hidden"), F.lit(False)), "the mapping hides ids: the audit has it")
+        .when(F.coalesce(F.col("compacted"), F.lit(False)), "compacted: the audit has its commit")
+        .otherwise("aged out: the audit has its commit")
+    )
+    never = (
+        F.when(_has(Kind.AHEAD), "refused until its turn, and not sent again")
+        .when(_has(Kind.EXPRESS), "sent express, never accepted: MSMQ may lose it")
+        .otherwise("sent, never accepted")
+    )
+    missing = (
+        F.when(_has(Kind.PARTIAL), "accepted, but not all of its chunks are there")
+        .when(_has(_TAKEN), "accepted, but there is no record")
+        .otherwise(never)
+    )
+    return (
+        F.when(verdict == DUPLICATED, F.concat(F.col("copies").cast("string"), F.lit(" copies")))
+        .when(verdict == ALTERED, F.concat(F.lit("differs: "), _what_differs()))
+        .when(verdict == OUT_OF_ORDER, "a later one of its stream stands before it")
+        .when((verdict == UNEXPECTED) & _has(_REFUSED), "refused, but there is a record")
+        .when(verdict == UNEXPECTED, "no ledger knows its id")
+        .when(verdict == MISSING, missing)
+        .when((verdict == DELIVERED) & (F.col("copies") == 0), gone)
+        .when((verdict == DELIVERED) & ~_has(_TAKEN) & ~_has(Kind.SENT), "older than the audit")
+        .when((verdict == IN_FLIGHT) & (F.col("copies") == 1), "landed, not yet in the audit")
+        .when((verdict == IN_FLIGHT) & _has(_TAKEN), "accepted, not yet visible")
+        .when(verdict == IN_FLIGHT, "sent, not yet accepted")
+    )
+
+
+def _what_differs() -> Column:
+    named = [
+        F.when(
+            F.coalesce(_differs(BODY), F.lit(False)) | F.coalesce(_differs(CRC), F.lit(False)),
+            "body",
+        ),
+        F.when(_differs(LABEL), "msmq.label"),
+        F.when(_differs(CORRELATION), "msmq.correlation"),
+        F.when(_differs(TX), "msmq.tx"),
+        F.when(_differs(CLASS), "msmq.class"),
+        *(F.when(_differs(REST), c) for c in differing(F.col(f"{WHICH}_1"), F.col(f"{WHICH}_2"))),
+    ]
+    return F.coalesce(_given(F.concat_ws(", ", *named)), F.lit("a property"))
+
+
+def _given(text: Column) -> Column:
+    return F.when(text != "", text)
+
+
+def rows(judged: DataFrame, texts: DataFrame) -> DataFrame:
+    """As they are kept, for people and programs. `texts` (`key`, `text`) has runs and sources."""
+    runs = texts.select(F.col("key").alias("run_key"), F.col("text").alias("backfill_run"))
+    origins = texts.select(F.col("key").alias("origin_key"), F.col("text").alias("origin"))
+    named = judged.join(F.broadcast(runs), on="run_key", how="left").join(
+        F.broadcast(origins), on="origin_key", how="left"
+    )
+    sequence = F.col("sequence").cast("decimal(20,0)") + F.lit(HALF).cast("decimal(20,0)")
+    return named.select(
+        "message_id",
+        F.coalesce("name", "queue").alias("queue"),
+        "verdict",
+        "reason",
+        F.substring_index("message_id", "\\", 1).alias("source"),
+        F.when(F.col("verdict").isin(EXPIRED, REJECTED, DEAD_LETTERED), F.col("end")).alias(
+            "class"
+        ),
+        *("topic", "partition", "offset"),
+        F.col("copies").cast("int"),
+        F.timestamp_millis("sent").alias("sent_time"),
+        F.timestamp_millis("accepted").alias("accepted_time"),
+        F.timestamp_millis("landed").alias("landed_time"),
+        sequence.cast("decimal(20,0)").alias("tx_sequence_id"),
+        F.col("number").alias("tx_sequence_number"),
+        "backfill_run",
+        "origin",
+    )

@@ -1,0 +1,29 @@
+"""Small files, on a disk and through Spark."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.model.errors import ConfigError
+from msmq_jobs.reconcile.files import Folder
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_folder(spark: SparkSession, tmp_path: Path, scheme: str) -> None:
+    folder = Folder(spark, f"{scheme}{tmp_path}/x/")
+    folder.make("--out")
+    assert folder.read("a") is None
+    for text in ("one", "two"):
+        folder.replace("a", text)
+        assert folder.read("a") == text
+    folder.write("b", ["1\n", "2\n"])
+    assert (tmp_path / "x" / "b").read_text() == "1\n2\n"
+    folder.delete("b")
+    assert not (tmp_path / "x" / "b").exists()
+
+
+def test_a_folder_that_cannot_be(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="--state"):
+        Folder(spark, f"{tmp_path}/file/x").make("--state")

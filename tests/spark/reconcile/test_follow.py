@@ -1,0 +1,33 @@
+"""As a stream: stopped and started again, it knows what a run from the beginning knows."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from bridge.adapters.kafka.embedded import EmbeddedKafka
+from msmq_jobs.reconcile.follow import follow
+from tests.spark.reconcile.planted import Scene, Silent
+from tests.spark.reconcile.test_job import few, rows
+from tests.spark.reconcile.world import Seen, World
+
+
+@pytest.mark.kafka
+@pytest.mark.timeout(600)
+def test_stopped_and_started(kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path) -> None:
+    start = int(time.time() - 7200) * 1000
+    scene = Scene(tmp_path, kafka, few(start), seed=1)
+    scene.fill()
+    order = scene.order(state=f"{tmp_path}/state", in_flight_s=1)
+    told: list[dict[str, Any]] = []
+    first = follow(spark, order, Silent(), None, told.append)
+    assert (first["messages"], first["verdicts"]["missing"]) == (30, 2)
+    scene.add(World([Seen(n, is_sent=False, start=start) for n in range(31, 36)]))
+    # The state had not heard of the last batch when it died: that one is taken again.
+    last = follow(spark, order, Silent(), None, told.append)
+    assert told[-1] == last
+    assert (last["messages"], last["verdicts"]["missing"]) == (35, 2)
+    assert last["verdicts"]["duplicated"] == 0
+    assert len(rows(tmp_path / "out")) == 35

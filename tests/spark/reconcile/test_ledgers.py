@@ -1,0 +1,87 @@
+"""What becomes an event: chunks, claims, renamed headers, records of others."""
+
+from dataclasses import replace
+from hashlib import sha256
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from bridge.core.mapping_rules import HeaderRules
+from msmq_jobs.reconcile import ledgers
+from msmq_jobs.reconcile.ledgers import HeaderNames
+from msmq_jobs.reconcile.rules import Kind
+from tests.spark.letters import mappings
+from tests.spark.reconcile.world import PLAIN, RECORD, SENDERS, Copy, Place, Seen, record
+
+SEEN = Seen(7, PLAIN)
+
+
+def made(offset: int, headers: dict[str, bytes], value: bytes) -> tuple[Any, ...]:
+    row = list(record(Place(SEEN, Copy(), "plain", 0, offset)))
+    row[1] = bytearray(value)
+    row[6] = [{"key": k, "value": bytearray(v)} for k, v in headers.items()]
+    return tuple(row)
+
+
+def chunk(offset: int, index: int, part: bytes, whole: bytes, count: int = 3) -> tuple[Any, ...]:
+    marks = {
+        "msmq.chunk.id": SEEN.id.encode(),
+        "msmq.chunk.index": b"%d" % index,
+        "msmq.chunk.count": b"%d" % count,
+        "msmq.chunk.size": b"%d" % len(whole),
+        "msmq.chunk.sha256": sha256(whole).hexdigest().encode(),
+    }
+    first = {"msmq.id": SEEN.id.encode(), "msmq.queue": PLAIN.encode(), "msmq.sent": b"5"}
+    return made(offset, (first if index == 0 else {}) | marks, part)
+
+
+def test_landed_records(spark: SparkSession) -> None:
+    """All cases in one pass: Spark's plans cost more than its rows."""
+    renamed = HeaderNames.of(mappings(headers=HeaderRules(rename={"msmq.id": "id"}, prefix="x-")))
+    rows = [
+        made(1, {"id": SEEN.id.upper().encode(), "x-queue": PLAIN.encode()}, b"v"),
+        made(2, {"id": b"a\\1"}, b"v"),  # its topic has one queue
+        made(3, {"other": b"x"}, b"of somebody else"),
+        (*made(4, {}, b"v")[:6], None),  # no headers at all
+        made(5, {"msmq.backfill": b'{"run": "r", "id": "b\\\\2", "queue": "q"}'}, b"v"),
+    ]
+    frame = spark.createDataFrame(rows, RECORD)
+    found = ledgers.landed(frame, renamed, {"plain": "private$\\Plain"}).collect()
+    told = {row["offset"]: (row["message_id"], row["name"], row["run"]) for row in found}
+    assert told == {
+        1: (SEEN.id, PLAIN, None),
+        2: ("a\\1", "private$\\Plain", None),
+        5: ("b\\2", "q", "r"),
+    }
+    assert ledgers.foreign(frame, renamed).count() == 2
+
+
+def test_chunks_are_one_copy_when_whole(spark: SparkSession) -> None:
+    whole = b"abcdefgh"
+    parts = [whole[:3], whole[3:6], whole[6:]]
+    rows = [chunk(10 + n, n, part, whole) for n, part in enumerate(parts)]
+    again = [chunk(20 + n, n, part, whole) for n, part in enumerate(parts)]
+    plain = made(30, {"msmq.id": SEEN.id.encode(), "msmq.queue": PLAIN.encode()}, whole)
+    frame = spark.createDataFrame([*rows, *again[:2], plain], RECORD)
+    found = ledgers.joined(frame).collect()
+    kinds = sorted((row["offset"], row["kind"]) for row in found)
+    assert kinds == [(10, Kind.LANDED), (20, Kind.PARTIAL)]
+    (same,) = ledgers.landed(frame).collect()
+    first = next(row for row in found if row["offset"] == 10)
+    assert (first["body_sha"], first["body_crc"]) == (same["body_sha"], same["body_crc"])
+    assert first["message_id"] == SEEN.id
+
+
+def test_a_claim_is_compared_by_its_hash(spark: SparkSession) -> None:
+    body = b"far away"
+    known = {"msmq.id": SEEN.id.encode(), "msmq.queue": PLAIN.encode()}
+    claim = known | {"msmq.claim.sha256": sha256(body).hexdigest().encode()}
+    frame = spark.createDataFrame([made(1, known, body), made(2, claim, b"{}")], RECORD)
+    one, two = ledgers.landed(frame).orderBy("offset").collect()
+    assert one["body_sha"] == two["body_sha"]
+    assert two["body_crc"] is None
+
+
+def test_headers_of_other_names_are_those_that_mappings_make() -> None:
+    assert HeaderNames.of(mappings()).names["msmq.id"] == ("msmq.id",)
+    assert replace(SEEN, sender=SENDERS[1]).id.startswith(SENDERS[1])
