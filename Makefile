@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 
-.PHONY: setup run test lint unit bench mass profile soak soak-backfill prove-reconcile bench-reconcile
+.PHONY: setup run test long lint unit bench mass profile soak soak-backfill prove-reconcile bench-reconcile
 .PHONY: spark-wheel screenshots fuzz clean lock
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make run    the appliance on an embedded Kafka, with a live picture; Ctrl-C stops all"
 	@echo "make test   everything that CI runs: lint, types, layers, tests on a real Kafka"
+	@echo "make long   tests that take minutes of Spark: repair, follow, spark-submit, the migration week"
 	@echo "make unit   only the tests that need no broker"
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make bench  throughput, CPU, latency, memory beside a raw Kafka producer (ONLY=, data/bench.*)"
@@ -53,6 +54,9 @@ unit: setup
 WORKERS ?= 3
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
+long: setup
+	$(BIN)/python -m pytest --long
 
 bench: setup
 	$(BIN)/python -m tests.bench --only "$(ONLY)" --json data/bench.json --chart data/bench.svg

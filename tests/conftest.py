@@ -20,17 +20,27 @@ settings.load_profile("any-machine")
 # A Spark of a test lives for seconds: what a long run gains by compiling well, it only pays for.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
-# The files with the longest tests begin: none of them is left for a single worker at the end.
-_LONG = ("spark", "docs", "chaos", "outside")
+# The longest files do not come at the end, where a single worker would be left with them; Spark
+# does, because it leaves sockets to the garbage collector, which may find them in a later test.
+_TURNS = {"docs": 0, "chaos": 1, "outside": 2, "spark": 4}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: _turn(item.path))
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="only the tests that take minutes")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    chosen: dict[bool, list[pytest.Item]] = {True: [], False: []}
+    for item in items:
+        is_long = item.get_closest_marker("long") is not None
+        chosen[is_long == config.getoption("--long")].append(item)
+    config.hook.pytest_deselected(items=chosen[False])
+    items[:] = sorted(chosen[True], key=lambda item: _turn(item.path))
 
 
 def _turn(path: Path) -> int:
     package = path.relative_to(Path(__file__).parent).parts[0]
-    return _LONG.index(package) if package in _LONG else len(_LONG)
+    return _TURNS.get(package, 3)
 
 
 @pytest.fixture(autouse=True)

@@ -35,6 +35,7 @@ FAULTS: dict[str, list[str] | None] = {
     "trace": ["no-id"],
     "send": ["--queue", "private$\\"],
     "backfill": ["--source", "x.jsonl", "--out", "/no", "--rate", "-1"],
+    "reconcile": ["--out", "/no", "--allow", "nonsense"],
     "receive": ["--queue", "q", "--host", "no address"],
     "map list": NOT_THERE,
     "map add": ["private$\\q", *NOT_THERE],

@@ -1,6 +1,7 @@
 """Messages for other hosts in a shard: SR-13, SR-15, SR-61 to SR-65; design D1, D6."""
 
 from typing import Any
+from zlib import crc32
 
 import pytest
 from msgspec.structs import replace
@@ -63,6 +64,7 @@ def test_its_verdict_says_where_to() -> None:  # design D6
         "peer": PEER,
         "transport": "http",
         "label": "a",
+        "crc32": crc32(letter().body),
     }
 
 

@@ -12,6 +12,7 @@ from tests.docs.blocks import blocks_of
 from tests.docs.runner import ROOT, checkout, run_page
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "examples").glob("*/README.md"))]
+LONG = ("migration-week",)  # Spark, three times; so does backfill
 PORTS = (1801, 8080, 9180, 8081, 2103)  # of `make run`, and of the examples
 
 
@@ -30,7 +31,11 @@ def _alone() -> Iterator[None]:
 @pytest.mark.kafka
 @pytest.mark.usefixtures("_alone")
 @pytest.mark.timeout(900)  # the page of backfill starts Spark three times
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, marks=[pytest.mark.long] if p.parent.name in LONG else []) for p in PAGES],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 def test_every_line_works(page: Path, tmp_path: Path) -> None:
     done = run_page(page, checkout(tmp_path / "repo"))
     assert any(not line.startswith("skipped") for line in done)

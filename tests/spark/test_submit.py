@@ -70,6 +70,7 @@ def submit(python: Path, packages: Path, *options: str) -> subprocess.CompletedP
     )
 
 
+@pytest.mark.long
 @pytest.mark.kafka
 @pytest.mark.timeout(2 * PATIENCE_S)
 def test_the_zip_is_all_that_a_cluster_needs(kafka: EmbeddedKafka, tmp_path: Path) -> None:

@@ -120,7 +120,8 @@ class Clerk:
     def ask_to_receive(self, queue: str, wait_s: float) -> socket.socket:
         """Whoever asks may hang up before the answer comes."""
         body = json.dumps({"queue": queue, "wait_s": wait_s}).encode()
-        head = f"POST /api/queues/receive HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+        head = "POST /api/queues/receive HTTP/1.1\r\nHost: localhost\r\n"
+        head += f"Content-Length: {len(body)}\r\n"
         asking = socket.create_connection(self._appliance.listeners["admin"], timeout=90)
         asking.sendall(head.encode() + b"\r\n" + body)
         return asking

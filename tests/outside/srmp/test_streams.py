@@ -314,11 +314,8 @@ def test_every_receipt_has_its_own_id(poster: Poster, catcher: Catcher) -> None:
         send(poster, *(flow.mail(number) for flow in flows))
         for box in boxes:
             box.wait_last(number)
-    seen = [
-        (one.receipt.source, one.receipt.number)
-        for one in catcher.everything
-        if one.answer == 200 and one.body
-    ]
+    seen = [(one.source, one.number) for box in boxes for one in box.receipts]
+    assert len(seen) >= 8
     assert len(seen) == len(set(seen))
 
 

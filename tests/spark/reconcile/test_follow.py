@@ -14,6 +14,7 @@ from tests.spark.reconcile.test_job import few, rows
 from tests.spark.reconcile.world import Seen, World
 
 
+@pytest.mark.long
 @pytest.mark.kafka
 @pytest.mark.timeout(600)
 def test_stopped_and_started(kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ def few(start: int) -> World:
     )
 
 
+@pytest.mark.long
 @pytest.mark.kafka
 @pytest.mark.timeout(600)
 def test_repair(kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path) -> None:
