@@ -52,6 +52,7 @@ def test_only_what_sets_up_or_recurses_is_skipped() -> None:
         "make bench",
         "make soak",
         "make fuzz",
+        "make long",
         "make mass",
         "make profile",
         "make prove-reconcile",
