@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from bridge.cli.output import console, table
-from msmq_jobs.reconcile import words
+from msmq_jobs.reconcile import rules, words
 
 MOST_QUEUES: Final = 20
 
@@ -21,17 +21,17 @@ def print_findings(told: Mapping[str, Any], folder: str) -> None:
             "": words.kind(name),
             "what it means": words.explain(name).meaning,
         }
-        for name in words.VERDICTS
-        if told["verdicts"][name] or name == words.PARITY
+        for name in rules.VERDICTS
+        if told["verdicts"][name] or name == rules.DELIVERED
     ]
     out.print(table(shown))
-    broken = [queue for queue in told["queues"] if words.total(queue["verdicts"], words.BREAKING)]
+    broken = [queue for queue in told["queues"] if words.total(queue["verdicts"], rules.BREAKING)]
     if broken:
         rows: list[Any] = [
             {
                 "queue": queue["queue"],
                 "messages": f"{queue['messages']:,}",
-                "faults": words.counted(queue["verdicts"], words.BREAKING),
+                "faults": words.counted(queue["verdicts"], rules.BREAKING),
             }
             for queue in broken[:MOST_QUEUES]
         ]

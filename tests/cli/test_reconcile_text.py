@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from bridge.cli.reconcile_text import print_findings
-from msmq_jobs.reconcile import words
+from msmq_jobs.reconcile import rules, words
 
 Printed = pytest.CaptureFixture[str]
 
 
 def told(parity: bool, plan: str | None, **verdicts: int) -> dict[str, Any]:
-    counts = {**dict.fromkeys(words.VERDICTS, 0), **verdicts}
+    counts = {**dict.fromkeys(rules.VERDICTS, 0), **verdicts}
     queue = {"queue": "private$\\or\x1b[2Jders", "messages": 5, "verdicts": verdicts}
     missing = counts["missing"]
     return {

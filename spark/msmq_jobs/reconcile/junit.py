@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from xml.etree import ElementTree as ET
 
-from msmq_jobs.reconcile import words
+from msmq_jobs.reconcile import rules, words
 
 FIRST_IDS: Final = 10
 # XML 1.0 2.2: what no document may hold, however it is written.
@@ -46,7 +46,7 @@ def _answer(findings: words.Findings) -> ET.Element:
 
 
 def _queue(findings: words.Findings, queue: Mapping[str, Any]) -> ET.Element:
-    cases = [_verdict(findings, queue, verdict) for verdict in words.VERDICTS]
+    cases = [_verdict(findings, queue, verdict) for verdict in rules.VERDICTS]
     return _suite(queue["queue"], cases)
 
 

@@ -14,7 +14,7 @@ import msgspec
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from msmq_jobs.reconcile import remedies, words
+from msmq_jobs.reconcile import remedies, rules, words
 from msmq_jobs.reconcile.junit import junit
 from msmq_jobs.reconcile.report_data import Findings, checked, report_json
 
@@ -103,7 +103,7 @@ def _hash(text: str) -> str:
 
 def _ledger(found: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Verdicts in the page's three groups, each with all that is said about it."""
-    groups = {"breaks": words.BREAKING, "once": (words.PARITY,), "lawful": words.LAWFUL}
+    groups = {"breaks": rules.BREAKING, "once": (rules.DELIVERED,), "lawful": rules.LAWFUL}
     return {group: [_tile(found, verdict) for verdict in of] for group, of in groups.items()}
 
 
@@ -125,9 +125,9 @@ def _tile(found: dict[str, Any], verdict: str) -> dict[str, Any]:
 def shares(verdicts: dict[str, int]) -> list[dict[str, Any]]:
     """The bar under the answer, 1000 wide. What is there at all can be seen."""
     parts = {
-        "check": verdicts[words.PARITY],
-        "ring": words.total(verdicts, words.LAWFUL),
-        "stop": words.total(verdicts, words.BREAKING),
+        "check": verdicts[rules.DELIVERED],
+        "ring": words.total(verdicts, rules.LAWFUL),
+        "stop": words.total(verdicts, rules.BREAKING),
     }
     wide = {kind: max(8.0, 1000 * n / sum(parts.values())) for kind, n in parts.items() if n}
     scale, x, bar = 1000 / sum(wide.values()) if wide else 0, 0.0, []

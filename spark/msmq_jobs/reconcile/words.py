@@ -9,12 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NamedTuple
 
-Findings = Mapping[str, Any]  # the body of report.json
+from msmq_jobs.reconcile.rules import BREAKING, DELIVERED, LAWFUL
 
-PARITY: Final = "delivered_once"
-BREAKING: Final = ("missing", "duplicated", "out_of_order", "altered", "unexpected")
-LAWFUL: Final = ("expired", "rejected", "dead_lettered", "in_flight")
-VERDICTS: Final = (PARITY, *BREAKING, *LAWFUL)
+Findings = Mapping[str, Any]  # the body of report.json
 
 
 class Explained(NamedTuple):
@@ -84,7 +81,7 @@ def name(verdict: str) -> str:
 
 
 def kind(verdict: str) -> str:
-    if verdict == PARITY:
+    if verdict == DELIVERED:
         return "parity"
     return "breaks parity" if verdict in BREAKING else "lawful"
 
@@ -130,7 +127,7 @@ def sentence(findings: Findings) -> str:
 def totals(findings: Findings) -> list[str]:
     """The sentences that follow the answer."""
     counts = findings["verdicts"]
-    once, lawful = counts[PARITY], total(counts, LAWFUL)
+    once, lawful = counts[DELIVERED], total(counts, LAWFUL)
     told = [f"{once:,} {_was(once)} delivered once."]
     if lawful:
         told.append(f"{lawful:,} {_was(lawful)} not, which is lawful: {counted(counts, LAWFUL)}.")

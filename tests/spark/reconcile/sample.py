@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 from uuid import UUID
 
-from msmq_jobs.reconcile.words import BREAKING, LAWFUL, PARITY, VERDICTS
+from msmq_jobs.reconcile.rules import BREAKING, DELIVERED, LAWFUL, VERDICTS
 
 Findings = dict[str, Any]
 
@@ -57,7 +57,7 @@ def week(
     guids = [str(UUID(int=random.getrandbits(128), version=4)) for _ in range(senders)]
     rows = [_queue(random, name) for name in sorted(names)]
     people = [_sender(random, guid, queues) for guid in sorted(guids)]
-    _share(random, people, sum(row["verdicts"][PARITY] for row in rows))
+    _share(random, people, sum(row["verdicts"][DELIVERED] for row in rows))
     for verdict, count in faults.items():
         _spread(random, rows, verdict, count)
         _spread(random, people, verdict, count)
@@ -81,7 +81,7 @@ def week(
         "senders": people[:1000],
         "senders_total": senders,
         "timeline": _timeline(random, sum(verdicts.values())),
-        "latency": _latency(random, verdicts[PARITY]),
+        "latency": _latency(random, verdicts[DELIVERED]),
         "offenders": offenders,
         "details": "verdicts/",
         "repair": {
@@ -104,7 +104,7 @@ def _queue(random: Random, name: str) -> Findings:
         "topics": [name.removeprefix("private$\\")],
         "mode": random.choice(["forward", "forward", "forward", "retain"]),
         "messages": 0,
-        "verdicts": {PARITY: int(random.lognormvariate(10.9, 1.2)) + 200},
+        "verdicts": {DELIVERED: int(random.lognormvariate(10.9, 1.2)) + 200},
         "classes": classes,
         "first": iso(MONDAY + timedelta(minutes=random.randrange(400))),
         "last": iso(MONDAY + WEEK - timedelta(minutes=random.randrange(300))),
@@ -131,8 +131,8 @@ def _sender(random: Random, guid: str, queues: int) -> Findings:
 def _share(random: Random, people: list[Findings], messages: int) -> None:
     weights = [random.lognormvariate(0, 1.3) for _ in people]
     for person, weight in zip(people, weights, strict=True):
-        person["verdicts"][PARITY] = int(messages * weight / sum(weights))
-    people[-1]["verdicts"][PARITY] += messages - sum(p["verdicts"][PARITY] for p in people)
+        person["verdicts"][DELIVERED] = int(messages * weight / sum(weights))
+    people[-1]["verdicts"][DELIVERED] += messages - sum(p["verdicts"][DELIVERED] for p in people)
 
 
 def _spread(random: Random, rows: list[Findings], verdict: str, count: int) -> None:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from msmq_jobs.reconcile.junit import FIRST_IDS, junit
-from msmq_jobs.reconcile.words import BREAKING, VERDICTS, name, sentence
+from msmq_jobs.reconcile.rules import BREAKING, VERDICTS
+from msmq_jobs.reconcile.words import name, sentence
 from tests.spark.reconcile.sample import clean, hostile, week
 
 SMALL = week(queues=1, senders=1, faults={"missing": 1})

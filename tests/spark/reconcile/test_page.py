@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from msmq_jobs.reconcile.report import render
-from msmq_jobs.reconcile.words import BREAKING
+from msmq_jobs.reconcile.rules import BREAKING
 from tests.spark.reconcile.sample import clean, hostile, week
 from tests.support.browser import PHONE, chromium, needs_browser
 from tests.support.browser import quiet_page as moving_page

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from msmq_jobs.reconcile.report import content_policy, embedded, html, render, shares, visible
 from msmq_jobs.reconcile.report_data import checked
-from msmq_jobs.reconcile.words import VERDICTS, sentence
+from msmq_jobs.reconcile.rules import VERDICTS
+from msmq_jobs.reconcile.words import sentence
 from tests.spark.reconcile.sample import HOSTILE, Findings, clean, hostile, week
 
 

@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from msmq_jobs.reconcile.report_data import checked, report_json, report_schema, schema_text
-from msmq_jobs.reconcile.words import VERDICTS
+from msmq_jobs.reconcile.rules import VERDICTS
 from tests.adapters.test_config_files import ROOT
 from tests.spark.reconcile.sample import clean, hostile, week
 
