@@ -10,7 +10,7 @@ import typer
 from bridge.cli.backfill_board import Board
 from bridge.cli.backfill_text import print_summary
 from bridge.cli.backfill_words import class_of, moment_of, rate_of
-from bridge.cli.options import ConfigOption
+from bridge.cli.options import ConfigOption, QueuesOption, SourcePasswordOption
 from bridge.cli.output import Output, OutputOption, show
 from bridge.model.errors import ConfigError
 
@@ -46,10 +46,7 @@ def backfill(
     plan: Annotated[
         Path | None, typer.Option("--plan", help="Bring exactly what reconcile's plan names.")
     ] = None,
-    queue: Annotated[
-        list[str] | None,
-        typer.Option("--queue", "-q", help="Only this queue (* and ? match); repeatable."),
-    ] = None,
+    queue: QueuesOption = None,
     since: Annotated[
         str, typer.Option("--from", help="Only messages sent then or later, ISO 8601.")
     ] = "",
@@ -64,12 +61,7 @@ def backfill(
     include_expired: Annotated[
         bool, typer.Option("--include-expired", help="Dead letters that ran out of time, too.")
     ] = False,
-    password_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--password-file", help="Its first line is the password of the users in --source."
-        ),
-    ] = None,
+    password_file: SourcePasswordOption = None,
     rate: Annotated[
         float, typer.Option("--rate", help="At most so many messages per second; 0 = no limit.")
     ] = 0.0,

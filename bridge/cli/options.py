@@ -15,3 +15,15 @@ MappingsOption = Annotated[
     Path | None,
     typer.Option("--mappings", "-m", help="A mapping file or folder, instead of --config's."),
 ]
+
+# Of the Spark jobs.
+QueuesOption = Annotated[
+    list[str] | None,
+    typer.Option("--queue", "-q", help="Only this queue (* and ? match); repeatable."),
+]
+SourcePasswordOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--password-file", help="Its first line is the password of the users in --source."
+    ),
+]

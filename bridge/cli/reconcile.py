@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from bridge.cli.backfill_board import Board
-from bridge.cli.options import ConfigOption
+from bridge.cli.options import ConfigOption, QueuesOption, SourcePasswordOption
 from bridge.cli.output import Output, OutputOption, show
 from bridge.cli.reconcile_text import print_findings
 from bridge.cli.reconcile_words import milliseconds_of, seconds_of
@@ -39,10 +38,7 @@ def reconcile(
         str, typer.Option("--out", help="Folder for the report and the verdicts.")
     ] = "reconcile",
     config: ConfigOption = None,
-    queue: Annotated[
-        list[str] | None,
-        typer.Option("--queue", "-q", help="Only this queue (* and ? match); repeatable."),
-    ] = None,
+    queue: QueuesOption = None,
     since: Annotated[
         str, typer.Option("--from", help="Only messages of then or later, ISO 8601.")
     ] = "",
@@ -70,12 +66,7 @@ def reconcile(
         bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C; needs --state.")
     ] = False,
     every: Annotated[str, typer.Option("--every", help="With --follow: how often.")] = "60s",
-    password_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--password-file", help="Its first line is the password of the users in --source."
-        ),
-    ] = None,
+    password_file: SourcePasswordOption = None,
     master: Annotated[
         str, typer.Option("--master", help="Spark's master; without it all cores of this machine.")
     ] = "",
