@@ -30,9 +30,8 @@ def swapped(landed: DataFrame, slice_size: int = SLICE) -> DataFrame:
     here = Window.partitionBy("domain", "slice").orderBy("offset")
     before = F.max("place").over(here.rowsBetween(Window.unboundedPreceding, -1))
     inside = rows.withColumn("before", before).where(F.col("place") < F.col("before"))
-    across = rows.join(_overtaken(rows), on=["domain", "slice"], how="inner").where(
-        F.col("place") < F.col("highest")
-    )
+    overtaken = F.broadcast(_overtaken(rows))
+    across = rows.join(overtaken, on=["domain", "slice"]).where(F.col("place") < F.col("highest"))
     found = inside.select("message_id", "queue").union(across.select("message_id", "queue"))
     return event(
         found,
@@ -46,8 +45,13 @@ def swapped(landed: DataFrame, slice_size: int = SLICE) -> DataFrame:
 
 def _overtaken(rows: DataFrame) -> DataFrame:
     """Slices with something lower than what an earlier slice of the stream has: usually none."""
-    extremes = rows.groupBy("domain", "slice").agg(
-        F.max("place").alias("most"), F.min("place").alias("least")
+    # Numbers first: of structs Spark keeps no hash table.
+    numbers = rows.groupBy("domain", "slice", "place.sequence").agg(
+        F.max("place.number").alias("most"), F.min("place.number").alias("least")
+    )
+    extremes = numbers.groupBy("domain", "slice").agg(
+        F.max(F.struct("sequence", F.col("most").alias("number"))).alias("most"),
+        F.min(F.struct("sequence", F.col("least").alias("number"))).alias("least"),
     )
     earlier = Window.partitionBy("domain").orderBy("slice")
     highest = F.max("most").over(earlier.rowsBetween(Window.unboundedPreceding, -1))

@@ -59,21 +59,33 @@ def gathered(events: DataFrame) -> DataFrame:
     kind = F.col("kind")
     is_landed = kind == int(Kind.LANDED)
     is_taken = kind.isin(int(Kind.ACCEPTED), int(Kind.BACKFILLED), *_ends())
-    return events.groupBy("message_id", "queue").agg(
-        F.bit_or(kind).alias("flags"),
-        F.sum(is_landed.cast("int")).alias("copies"),
-        F.min("sent").alias("sent"),
-        F.min(F.when(is_taken, F.col("at"))).alias("accepted"),
-        F.min(F.when(is_landed, F.col("at"))).alias("landed"),
-        F.max("end").alias("end"),
-        F.min(_key("topic", "partition")).alias("place"),
-        F.min("offset").alias("offset"),
-        F.min(F.when(F.col("run").isNotNull() & is_landed, F.xxhash64("run"))).alias("run_key"),
-        F.min(F.when(F.col("origin").isNotNull(), F.xxhash64("origin"))).alias("origin_key"),
-        F.max("sequence").alias("sequence"),
-        F.max("number").alias("number"),
-        *(F.min(name).alias(f"{name}_1") for name in HASHES),
-        *(F.max(name).alias(f"{name}_2") for name in HASHES),
+    narrow = events.select(
+        *("message_id", "queue", "kind", "at", "sent", "end", "offset", "sequence", "number"),
+        _key("topic", "partition").alias("place"),
+        _key("run").alias("run_key"),
+        _key("origin").alias("origin_key"),
+        *HASHES,
+    )
+    # A ledger has a message once as a rule: nothing to put together before the shuffle.
+    return (
+        narrow.repartition("message_id", "queue")
+        .groupBy("message_id", "queue")
+        .agg(
+            F.bit_or(kind).alias("flags"),
+            F.sum(is_landed.cast("int")).alias("copies"),
+            F.min("sent").alias("sent"),
+            F.min(F.when(is_taken, F.col("at"))).alias("accepted"),
+            F.min(F.when(is_landed, F.col("at"))).alias("landed"),
+            F.max("end").alias("end"),
+            F.min("place").alias("place"),
+            F.min("offset").alias("offset"),
+            F.min(F.when(is_landed, F.col("run_key"))).alias("run_key"),
+            F.min("origin_key").alias("origin_key"),
+            F.max("sequence").alias("sequence"),
+            F.max("number").alias("number"),
+            *(F.min(name).alias(f"{name}_1") for name in HASHES),
+            *(F.max(name).alias(f"{name}_2") for name in HASHES),
+        )
     )
 
 
@@ -112,10 +124,22 @@ def _differs(name: str) -> Column:
     return F.col(f"{name}_1") != F.col(f"{name}_2")
 
 
-def _is_altered() -> Column:
-    compared = (BODY, CRC, LABEL, CORRELATION, TX, CLASS, REST)
-    each = [F.coalesce(_differs(name), F.lit(False)) for name in compared]
+_COMPARED: Final = {
+    "body": (BODY, CRC),
+    "msmq.label": (LABEL,),
+    "msmq.correlation": (CORRELATION,),
+    "msmq.tx": (TX,),
+    "msmq.class": (CLASS,),
+}
+
+
+def _apart(*names: str) -> Column:
+    each = [F.coalesce(_differs(name), F.lit(False)) for name in names]
     return reduce(Column.__or__, each)
+
+
+def _is_altered() -> Column:
+    return _apart(*(name for pair in _COMPARED.values() for name in pair), REST)
 
 
 def _is_gone_lawfully() -> Column:
@@ -188,18 +212,15 @@ def _reason() -> Column:
 
 
 def _what_differs() -> Column:
-    named = [
-        F.when(
-            F.coalesce(_differs(BODY), F.lit(False)) | F.coalesce(_differs(CRC), F.lit(False)),
-            "body",
-        ),
-        F.when(_differs(LABEL), "msmq.label"),
-        F.when(_differs(CORRELATION), "msmq.correlation"),
-        F.when(_differs(TX), "msmq.tx"),
-        F.when(_differs(CLASS), "msmq.class"),
-        *(F.when(_differs(REST), c) for c in differing(F.col(f"{WHICH}_1"), F.col(f"{WHICH}_2"))),
-    ]
-    return F.coalesce(_given(F.concat_ws(", ", *named)), F.lit("a property"))
+    """The names. A lambda also keeps Spark from one method for the whole stage: this select would
+    make it longer than the JVM compiles, and every row would be interpreted."""
+    first, second = F.col(f"{WHICH}_1"), F.col(f"{WHICH}_2")
+    named = F.array(
+        *(F.when(_apart(*pair), name) for name, pair in _COMPARED.items()),
+        *(F.when(_differs(REST), name) for name in differing(first, second)),
+    )
+    told = F.array_join(F.filter(named, lambda name: name.isNotNull()), ", ")
+    return F.coalesce(_given(told), F.lit("a property"))
 
 
 def _given(text: Column) -> Column:
