@@ -1,18 +1,19 @@
 """`--follow`: the same events and verdicts, as Structured Streaming brings the records.
 
-The checkpoint lies in the state. A batch that is repeated after a crash has rows below the state's
-positions, and those are left out: every record becomes an event once, whoever read it first.
+The checkpoint lies in the state. A batch that is repeated after a crash has records below the
+state's positions, and those are left out: each is counted once, whoever read it first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bridge.model.errors import Unavailable
+from msmq_jobs.reconcile.cluster import look
 from msmq_jobs.reconcile.job import Job
 from msmq_jobs.reconcile.reading import Order, Watcher
 from msmq_jobs.sources.kafka import follow_topics
@@ -30,8 +31,8 @@ def follow(
     """Until somebody stops it; the last findings. Without `every_s` only what is there now."""
     job = Job(spark, order, watcher)
     job.read_sources()
-    batches = _Batches(job, tell)
     topics = [job.audit, *job.topics()]
+    batches = _Batches(job, tell, topics)
     records = follow_topics(spark, job.place.settings, topics)
     writer = records.writeStream.foreachBatch(batches.take)
     writer = writer.option("checkpointLocation", f"{order.state}/checkpoint")
@@ -50,8 +51,11 @@ def follow(
 
 
 class _Batches:
-    def __init__(self, job: Job, tell: Tell) -> None:
+    def __init__(self, job: Job, tell: Tell, topics: Sequence[str]) -> None:
         self._job, self._tell = job, tell
+        limits = job.place.limits
+        first = look(job.place.settings, {t: limits[t].partitions for t in topics}).first
+        job.take(first=first)
         self.told: dict[str, Any] | None = None
 
     def take(self, records: DataFrame, _number: int) -> None:
@@ -61,7 +65,7 @@ class _Batches:
             positions = _positions(new)
             if positions:
                 is_audit = F.col("topic") == self._job.audit
-                self._job.append(
+                self._job.take(
                     accepted=new.where(is_audit), landed=new.where(~is_audit), positions=positions
                 )
         finally:
@@ -71,7 +75,7 @@ class _Batches:
 
 
 def _is_new(positions: Mapping[str, Mapping[int, int]]) -> Column:
-    """Not yet an event."""
+    """Not yet counted."""
     pairs = [
         F.lit(x)
         for topic, places in sorted(positions.items())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from msmq_jobs.reconcile.events import event
@@ -19,18 +19,20 @@ from msmq_jobs.reconcile.rules import Kind
 SLICE: Final = 100_000
 
 
-def swapped(landed: DataFrame, slice_size: int = SLICE) -> DataFrame:
-    """Events of the messages that have a higher one of their stream before them."""
-    place = F.struct("sequence", "number")
-    rows = landed.where(F.col("domain").isNotNull() & F.col("number").isNotNull()).select(
+def swapped(
+    landed: DataFrame, streams: DataFrame | None = None, slice_size: int = SLICE
+) -> DataFrame:
+    """Events of the messages that have a higher one of their stream before them. `streams` says how
+    far the records before these have come."""
+    rows = _in_streams(landed).select(
         *("message_id", "queue", "domain", "offset"),
         F.floor(F.col("offset") / slice_size).alias("slice"),
-        place.alias("place"),
+        _place().alias("place"),
     )
     here = Window.partitionBy("domain", "slice").orderBy("offset")
     before = F.max("place").over(here.rowsBetween(Window.unboundedPreceding, -1))
     inside = rows.withColumn("before", before).where(F.col("place") < F.col("before"))
-    across = rows.join(_overtaken(rows), on=["domain", "slice"], how="inner").where(
+    across = rows.join(_overtaken(rows, streams), on=["domain", "slice"], how="inner").where(
         F.col("place") < F.col("highest")
     )
     found = inside.select("message_id", "queue").union(across.select("message_id", "queue"))
@@ -44,11 +46,29 @@ def swapped(landed: DataFrame, slice_size: int = SLICE) -> DataFrame:
     )
 
 
-def _overtaken(rows: DataFrame) -> DataFrame:
+def reached(landed: DataFrame, streams: DataFrame) -> DataFrame:
+    """How far each stream has come: (`domain`, `sequence`, `number`), as `swapped` takes it."""
+    both = _in_streams(landed).select(*streams.columns).union(streams)
+    highest = both.groupBy("domain").agg(F.max(_place()).alias("place"))
+    return highest.select("domain", "place.sequence", "place.number")
+
+
+def _in_streams(landed: DataFrame) -> DataFrame:
+    return landed.where(F.col("domain").isNotNull() & F.col("number").isNotNull())
+
+
+def _place() -> Column:
+    return F.struct("sequence", "number")
+
+
+def _overtaken(rows: DataFrame, streams: DataFrame | None) -> DataFrame:
     """Slices with something lower than what an earlier slice of the stream has: usually none."""
     extremes = rows.groupBy("domain", "slice").agg(
         F.max("place").alias("most"), F.min("place").alias("least")
     )
+    if streams is not None:  # as a slice before all others
+        before = (F.col("domain"), F.lit(-1).alias("slice"), _place().alias("most"))
+        extremes = extremes.union(streams.select(*before, _place().alias("least")))
     earlier = Window.partitionBy("domain").orderBy("slice")
     highest = F.max("most").over(earlier.rowsBetween(Window.unboundedPreceding, -1))
     return (

@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from msmq_jobs.reconcile import events, order, verdicts
-from msmq_jobs.reconcile.job import PER_TASK
+from msmq_jobs.reconcile.merging import PER_TASK
 from msmq_jobs.reconcile.rules import Kind
 from msmq_jobs.reconcile.verdicts import Bounds
 from msmq_jobs.session import open_session

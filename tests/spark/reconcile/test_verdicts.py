@@ -16,15 +16,18 @@ from tests.spark.reconcile.world import ORDERS, PLAIN, SENDERS, Copy, Seen, Worl
 PLACES = "place long, topic string, partition int, compacted boolean, oldest long"
 
 
-def some_world(seed: int) -> World:
+def some_world(seed: int, step_ms: int = 1000) -> World:
     """Half of the messages are as they should be; the others have anything."""
     chance = random.Random(seed)
     pick = chance.choice
-    messages = [Seen(n) if chance.random() < 0.5 else odd(n, pick) for n in range(1, 151)]
+    messages = [
+        Seen(n, step_ms=step_ms) if chance.random() < 0.5 else odd(n, pick, step_ms)
+        for n in range(1, 151)
+    ]
     return World(messages)
 
 
-def odd(number: int, pick: Callable[[Sequence[Any]], Any]) -> Seen:
+def odd(number: int, pick: Callable[[Sequence[Any]], Any], step_ms: int) -> Seen:
     verdicts = ("accepted", "accepted", "backfilled", "expired", "rejected")
     others = ("duplicate", "out_of_order", "received")
     return Seen(
@@ -43,6 +46,7 @@ def odd(number: int, pick: Callable[[Sequence[Any]], Any]) -> Seen:
             for _ in range(pick((0, 1, 1, 1, 2)))
         ),
         delivery=pick((0, 1)),
+        step_ms=step_ms,
     )
 
 
