@@ -26,7 +26,7 @@ from msmq_jobs.reconcile.cluster import look
 from msmq_jobs.reconcile.details import Details
 from msmq_jobs.reconcile.files import Folder
 from msmq_jobs.reconcile.merging import PLACE, QUEUE, TEXT
-from msmq_jobs.reconcile.reading import WORK, Order, Reading, Watcher
+from msmq_jobs.reconcile.reading import WORK, Order, Reading, Watcher, audit_from
 from msmq_jobs.reconcile.report import rendered
 from msmq_jobs.reconcile.rules import DUPLICATED, MISSING
 from msmq_jobs.reconcile.state import Known
@@ -103,14 +103,12 @@ class Job(Reading):
         known, asked = self.state.known, self._order
         newest = known.newest if known.newest is not None else known.newest_sent or 0
         watermark = asked.until_ms if asked.until_ms is not None else newest
-        # Entries do not tell in which partition of the audit those of another message were: what
-        # is older than the first record of any partition that has lost some may be among them.
         return Bounds(
             since=asked.since_ms,
             until=asked.until_ms,
             watermark=watermark,
             new_from=watermark - asked.in_flight_s * 1000,
-            audit_from=max(known.oldest.get(self.audit, {}).values(), default=None),
+            audit_from=audit_from(known.oldest.get(self.audit, {})),
         )
 
     def _places(self) -> list[tuple[str, int, bool, int | None]]:

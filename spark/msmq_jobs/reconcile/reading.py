@@ -225,6 +225,13 @@ def _oldest(known: Mapping[int, int], entries: DataFrame) -> dict[int, int]:
     return made
 
 
+def audit_from(oldest: Mapping[int, int]) -> int | None:
+    """From when on the audit has everything, by its partitions that have lost something. Nobody can
+    tell where an entry that is gone was; so the latest decides, and what is older than that is
+    never called unexpected for want of one."""
+    return max(oldest.values(), default=None)
+
+
 def _detail(name: str, about: Any, faults: int) -> str:
     said = []
     if about is not None:

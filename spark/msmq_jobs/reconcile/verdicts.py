@@ -187,14 +187,13 @@ def _verdict(bounds: Bounds) -> Column:
     if bounds.audit_from is not None:
         before_audit = F.col("landed") < F.lit(bounds.audit_from)
     one, none = F.col("copies") == 1, F.col("copies") == 0
-    stray = one & ~is_known
+    stray = one & ~_has(_TAKEN) & (~_has(Kind.SENT) | _has(_REFUSED))
     is_taken = none & _has(_TAKEN)
     return (
         F.when(F.col("copies") > 1, DUPLICATED)
-        .when(stray & _has(_REFUSED), UNEXPECTED)
         .when(stray & is_new, IN_FLIGHT)
-        .when(stray & before_audit, DELIVERED)
-        .when(stray, UNEXPECTED)
+        .when(stray & ~before_audit, UNEXPECTED)
+        .when(one & ~is_known, DELIVERED)
         .when(one & _is_altered(), ALTERED)
         .when(one & _has(Kind.SWAPPED), OUT_OF_ORDER)
         .when(one, DELIVERED)

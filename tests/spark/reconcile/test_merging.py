@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from msmq_jobs.reconcile import ledgers, sent, verdicts
-from msmq_jobs.reconcile.merging import settle
+from msmq_jobs.reconcile.merging import NEVER, settle
 from msmq_jobs.reconcile.state import ACCEPTED, LANDED, SENT, State
 from msmq_jobs.reconcile.verdicts import Bounds
 from tests.spark.letters import mappings
@@ -108,7 +109,10 @@ def test_what_nothing_new_touches_stays(
     late = [place for place in of.places if place.copy.behind or place.seen.number == 5]
     first = [place for place in of.places if place not in late]
     state = State(spark, str(tmp_path), "m")
+    lost = {"orders": {0: NEVER, 1: NEVER}, "audit": {0: 7}}  # aged, before it was read
+    state.known = replace(state.known, oldest=lost)
     Run(first, of.messages[:4], of).settle(spark, state)
+    assert state.known.oldest == {"orders": {0: of.messages[0].at, 1: NEVER}, "audit": {0: 7}}
     buckets = sorted(state.known.buckets)
     assert buckets == ["2023-11", *(f"2023-11-{n}" for n in range(15, 19))]
     files = set((tmp_path / "0").rglob("*.parquet"))
