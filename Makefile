@@ -11,7 +11,7 @@ STAMP := $(VENV)/.complete
 help:
 	@echo "make run    the appliance on an embedded Kafka, with a live picture; Ctrl-C stops all"
 	@echo "make test   everything that CI runs: lint, types, layers, tests on a real Kafka"
-	@echo "make long   tests that take minutes of Spark: repair, follow, spark-submit, the migration week"
+	@echo "make long   tests that take minutes of Spark: repair, follow and its kills, Delta, Iceberg, spark-submit, the migration week"
 	@echo "make unit   only the tests that need no broker"
 	@echo "make lint   ruff, mypy, import-linter"
 	@echo "make bench  throughput, CPU, latency, memory beside a raw Kafka producer (ONLY=, data/bench.*)"

@@ -3,10 +3,10 @@
     python -m tests.bench.reconcile --count 10000000
 
 The ledgers are made by Spark as Parquet: reading Kafka is not the subject here. The join counts
-the ids of the three of them and nothing else; the verdicts are made and kept as Parquet, with all
-that a row has. A small round of each comes first and is not counted: a JVM that has just started
-is slow. Then half as many messages, so that the growth can be seen; memory is the largest resident
-set of the JVM and its Python workers.
+the ids of the three of them and nothing else; beside it the verdicts are counted, then made once
+more with all that a row has and kept as Parquet. A small round of each comes first and does not
+count: a JVM that has just started is slow. Then half as many messages, so that the growth can be
+seen; memory is the largest resident set of the JVM and its Python workers.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from msmq_jobs.reconcile import events, order, verdicts
-from msmq_jobs.reconcile.job import PER_TASK
+from msmq_jobs.reconcile.merging import PER_TASK
 from msmq_jobs.reconcile.reading import SETTINGS
 from msmq_jobs.reconcile.rules import Kind
 from msmq_jobs.reconcile.verdicts import Bounds
@@ -73,7 +73,7 @@ def bare(frames: list[DataFrame]) -> int:
     return one.join(two, on=KEY, how="full").join(three, on=KEY, how="full").count()
 
 
-def judge(spark: SparkSession, frames: list[DataFrame], count: int, kept: str) -> dict[str, int]:
+def judged(spark: SparkSession, frames: list[DataFrame], count: int) -> DataFrame:
     sent, taken, landed = frames
     every = sent.union(taken).union(landed).union(order.swapped(landed))
     places = spark.createDataFrame(
@@ -84,11 +84,16 @@ def judge(spark: SparkSession, frames: list[DataFrame], count: int, kept: str) -
         "queue string, name string, hidden boolean",
     )
     bounds = Bounds(new_from=1_700_000_000_000 + 2 * count)
-    found = verdicts.judged(verdicts.gathered(every), places, queues, bounds)
-    rows = verdicts.rows(found, spark.createDataFrame([], "key long, text string"))
-    rows.write.mode("overwrite").parquet(kept)
-    totals = spark.read.parquet(kept).groupBy("verdict").count().collect()
-    return {row["verdict"]: row["count"] for row in totals}
+    return verdicts.judged(verdicts.gathered(every), places, queues, bounds)
+
+
+def counted(rows: DataFrame) -> dict[str, int]:
+    return {row["verdict"]: row["count"] for row in rows.groupBy("verdict").count().collect()}
+
+
+def kept(spark: SparkSession, rows: DataFrame, where: str) -> None:
+    texts = spark.createDataFrame([], "key long, text string")
+    verdicts.rows(rows, texts).write.mode("overwrite").parquet(where)
 
 
 class Memory(threading.Thread):
@@ -126,11 +131,14 @@ def measured(spark: SparkSession, count: int, folder: str) -> dict[str, float]:
     spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
     frames = ledgers(spark, count, folder)
     joined, plain = timed(partial(bare, frames))
-    found, ours = timed(partial(judge, spark, frames, count, f"{folder}/verdicts"))
+    rows = judged(spark, frames, count)
+    found, ours = timed(partial(counted, rows))
+    _, written = timed(partial(kept, spark, rows, f"{folder}/verdicts"))
     assert joined == count + found["duplicated"], joined
     assert found["missing"] == count // 1000
     assert sum(found.values()) == count
-    return {"messages": count, "join_s": plain, "seconds": ours, "of_join": ours / plain}
+    seconds = {"join_s": plain, "seconds": ours, "kept_s": written}
+    return {"messages": count, **seconds, "of_join": ours / plain}
 
 
 def main() -> None:

@@ -65,6 +65,13 @@ class Folder:
             stream.write(bytearray(line.encode()))
         stream.close()
 
+    def names(self) -> list[str]:
+        """Of what is in it; none when it is not there."""
+        system, path = self._there(".")
+        if not system.exists(path):
+            return []
+        return sorted(status.getPath().getName() for status in system.listStatus(path))
+
     def delete(self, name: str) -> None:
         system, path = self._there(name)
         system.delete(path, True)

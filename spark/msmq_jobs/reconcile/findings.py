@@ -46,14 +46,14 @@ _LATENCIES: Final = tuple(m * 10**e for e in range(8) for m in (1, 2, 5))  # ms,
 
 def find(
     verdicts: DataFrame,
-    landed: DataFrame,
+    copies: DataFrame,
     inputs: Mapping[str, Any],
     modes: Mapping[str, tuple[str, str]],
     allowed: Mapping[str, str],
     foreign: int,
 ) -> dict[str, Any]:
-    """`verdicts` as they are kept, `landed` the events of records. `modes` has the mode of a queue
-    and what of its content was compared."""
+    """`verdicts` as they are kept, `copies` where the records lie of messages that have several.
+    `modes` has the mode of a queue and what of its content was compared."""
     queues = _queues(verdicts, modes)
     totals = dict.fromkeys(VERDICTS, 0)
     for queue in queues:
@@ -73,7 +73,7 @@ def find(
         "senders_total": senders_total,
         "timeline": _timeline(verdicts),
         "latency": {"buckets": _latency(verdicts)},
-        "offenders": _offenders(verdicts, landed, totals),
+        "offenders": _offenders(verdicts, copies, totals),
         "inputs": dict(inputs),
         "foreign": foreign,
     }
@@ -95,22 +95,34 @@ def _delay() -> Column:
     return F.when(told, F.greatest(ms, F.lit(0)))
 
 
+def _rounded(delay: Column) -> Column:
+    """Down to three digits: so few values that their percentiles can be exact, and so the same
+    however the rows lie."""
+    step = F.pow(F.lit(10), F.greatest(F.length(delay.cast("string")) - 3, F.lit(0))).cast("long")
+    return delay - delay % step
+
+
 def _queues(verdicts: DataFrame, modes: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
     counts = verdicts.groupBy("queue", "verdict", "class").agg(F.count("*").alias("n")).collect()
     about = (
-        verdicts.groupBy("queue")
+        verdicts.withColumn("_rounded", _rounded(_delay()))
+        .groupBy("queue")
         .agg(
             F.sort_array(F.collect_set("topic")).alias("topics"),
             F.min(_first()).alias("first"),
             F.max(_last()).alias("last"),
-            F.percentile_approx(_delay(), [0.5, 0.99, 1.0], 1000).alias("delay"),
+            *(
+                F.expr(f"percentile_disc({share}) WITHIN GROUP (ORDER BY _rounded)").alias(name)
+                for name, share in (("p50", 0.5), ("p99", 0.99))
+            ),
+            F.max(_delay()).alias("max"),
         )
         .orderBy("queue")
     )
     made: dict[str, dict[str, Any]] = {}
     for row in about.collect():
         mode, content = modes.get(row["queue"].lower(), ("forward", "compared"))
-        delay = row["delay"]
+        delay = {name: row[name] for name in ("p50", "p99", "max")}
         made[row["queue"]] = {
             "queue": row["queue"],
             "topics": list(row["topics"]),
@@ -120,7 +132,7 @@ def _queues(verdicts: DataFrame, modes: Mapping[str, tuple[str, str]]) -> list[d
             "classes": {},
             "first": iso(row["first"]),
             "last": iso(row["last"]),
-            "latency_ms": dict(zip(("p50", "p99", "max"), delay, strict=True)) if delay else None,
+            "latency_ms": delay if row["max"] is not None else None,
             "content": content,
         }
     for row in sorted(
@@ -213,7 +225,7 @@ def _latency(verdicts: DataFrame) -> list[dict[str, Any]]:
 
 
 def _offenders(
-    verdicts: DataFrame, landed: DataFrame, totals: Mapping[str, int]
+    verdicts: DataFrame, several: DataFrame, totals: Mapping[str, int]
 ) -> dict[str, list[dict[str, Any]]]:
     """The first of each by queue and id; where their copies lie, for people."""
     names = [name for name in VERDICTS if name != DELIVERED and totals[name]]
@@ -224,13 +236,13 @@ def _offenders(
         for name in names
     ]
     rows = reduce(DataFrame.union, some).collect()
-    keys = landed.sparkSession.createDataFrame(
+    keys = several.sparkSession.createDataFrame(
         [(row["message_id"], row["queue"].lower()) for row in rows],
         "message_id string, queue string",
     )
     places = F.sort_array(F.collect_list(F.struct("topic", "partition", "offset")))
     copies = (
-        landed.join(F.broadcast(keys), on=["message_id", "queue"], how="left_semi")
+        several.join(F.broadcast(keys), on=["message_id", "queue"], how="left_semi")
         .groupBy("message_id", "queue")
         .agg(F.slice(places, 1, MAX_COPIES).alias("copies"))
         .collect()
@@ -243,12 +255,13 @@ def _offenders(
 
 
 def _offender(row: Any, where: Mapping[tuple[str, str], Any]) -> dict[str, Any]:
-    copies = where.get((row["message_id"], row["queue"].lower()), [])
+    only = [{name: row[name] for name in ("topic", "partition", "offset")}]
+    several = where.get((row["message_id"], row["queue"].lower()), [])
     return {
         **{name: row[name] for name in ("message_id", "queue", "source", "reason")},
         "class": class_name(row["class"]) if row["class"] else None,
         **{name: iso(row[name]) for name in ("sent_time", "accepted_time", "landed_time")},
-        "copies": [copy.asDict() for copy in copies],
+        "copies": only if row["copies"] == 1 else [copy.asDict() for copy in several],
     }
 
 

@@ -1,23 +1,31 @@
 """`--follow`: the same events and verdicts, as Structured Streaming brings the records.
 
-The checkpoint lies in the state. A batch that is repeated after a crash has rows below the state's
-positions, and those are left out: every record becomes an event once, whoever read it first.
+The checkpoint lies in the state. A batch that is repeated after a crash has records below the
+state's positions, and those are left out: each is counted once, whoever read it first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from signal import SIGINT, signal
+from threading import Event
+from typing import Any, Final
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.query import StreamingQuery
 
 from bridge.model.errors import Unavailable
-from msmq_jobs.reconcile.job import Job
+from msmq_jobs.reconcile.cluster import look
+from msmq_jobs.reconcile.job import Job, ReconcileFailed
 from msmq_jobs.reconcile.reading import Order, Watcher
+from msmq_jobs.sources.exports import reason_of
 from msmq_jobs.sources.kafka import follow_topics
 
 Tell = Callable[[dict[str, Any]], None]
+_LOOK_S: Final = 0.5
 
 
 def follow(
@@ -28,30 +36,48 @@ def follow(
     tell: Tell,
 ) -> dict[str, Any]:
     """Until somebody stops it; the last findings. Without `every_s` only what is there now."""
-    job = Job(spark, order, watcher)
-    job.read_sources()
-    batches = _Batches(job, tell)
-    topics = [job.audit, *job.topics()]
-    records = follow_topics(spark, job.place.settings, topics)
-    writer = records.writeStream.foreachBatch(batches.take)
-    writer = writer.option("checkpointLocation", f"{order.state}/checkpoint")
-    if every_s is None:
-        writer = writer.trigger(availableNow=True)
-    else:
-        writer = writer.trigger(processingTime=f"{every_s} seconds")
-    query = writer.start()
     try:
-        query.awaitTermination()
-    except KeyboardInterrupt:
-        query.stop()
+        job = Job(spark, order, watcher)
+        job.read_sources()
+        topics = [job.audit, *job.topics()]
+        batches = _Batches(job, tell, topics)
+        records = follow_topics(spark, job.place.settings, topics)
+        writer = records.writeStream.foreachBatch(batches.take)
+        writer = writer.option("checkpointLocation", f"{order.state}/checkpoint")
+        if every_s is None:
+            writer = writer.trigger(availableNow=True)
+        else:
+            writer = writer.trigger(processingTime=f"{every_s} seconds")
+        _await(writer.start())
+    except (Py4JJavaError, PySparkException) as error:
+        raise ReconcileFailed(f"{reason_of(error)}; run it again") from error
     if batches.told is None:
         raise Unavailable("it was stopped before anything was read")
     return batches.told
 
 
+def _await(query: StreamingQuery) -> None:
+    """Until it ends, or Ctrl-C. PySpark's own answer to that would speak to Java in the middle of
+    a call that waits for Java, so nothing waits there."""
+    stopped = Event()
+    usual = signal(SIGINT, lambda *_: stopped.set())
+    try:
+        while query.isActive and not stopped.wait(_LOOK_S):
+            pass
+        if stopped.is_set():
+            query.stop()
+        else:
+            query.awaitTermination()  # raises what has ended it
+    finally:
+        signal(SIGINT, usual)
+
+
 class _Batches:
-    def __init__(self, job: Job, tell: Tell) -> None:
+    def __init__(self, job: Job, tell: Tell, topics: Sequence[str]) -> None:
         self._job, self._tell = job, tell
+        limits = job.place.limits
+        first = look(job.place.settings, {t: limits[t].partitions for t in topics}).first
+        job.take(first=first)
         self.told: dict[str, Any] | None = None
 
     def take(self, records: DataFrame, _number: int) -> None:
@@ -61,7 +87,7 @@ class _Batches:
             positions = _positions(new)
             if positions:
                 is_audit = F.col("topic") == self._job.audit
-                self._job.append(
+                self._job.take(
                     accepted=new.where(is_audit), landed=new.where(~is_audit), positions=positions
                 )
         finally:
@@ -71,7 +97,7 @@ class _Batches:
 
 
 def _is_new(positions: Mapping[str, Mapping[int, int]]) -> Column:
-    """Not yet an event."""
+    """Not yet counted."""
     pairs = [
         F.lit(x)
         for topic, places in sorted(positions.items())

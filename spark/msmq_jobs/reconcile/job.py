@@ -1,15 +1,17 @@
 """Proves, message by message, that senders, wire and topics agree; says what does not.
 
-sources, audit, topics -> events, kept in the state -> one verdict per message -> findings
+sources, audit, topics -> events -> one row per message, kept in the state -> verdicts -> findings
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -19,19 +21,19 @@ from bridge.adapters.kafka.spark_jars import CONNECTOR_VERSION
 from bridge.core.mapping_rules import QueueMapping, QueueSettings
 from bridge.model.errors import BridgeError
 from msmq_jobs.place import Place
-from msmq_jobs.reconcile import findings, order, queues, repair, verdicts
+from msmq_jobs.reconcile import findings, queues, repair, verdicts
 from msmq_jobs.reconcile.cluster import look
+from msmq_jobs.reconcile.details import Details
 from msmq_jobs.reconcile.files import Folder
-from msmq_jobs.reconcile.reading import WORK, Order, Reading, Watcher
+from msmq_jobs.reconcile.merging import PLACE, QUEUE, TEXT
+from msmq_jobs.reconcile.reading import WORK, Order, Reading, Watcher, audit_from
 from msmq_jobs.reconcile.report import rendered
 from msmq_jobs.reconcile.rules import DUPLICATED, MISSING
-from msmq_jobs.reconcile.state import LANDED, Known
+from msmq_jobs.reconcile.state import Known
 from msmq_jobs.reconcile.verdicts import Bounds
 from msmq_jobs.sources.exports import reason_of
 
 SCHEMA: Final = 1
-PER_TASK: Final = 250_000  # events that one task puts together
-_NEVER: Final = (1 << 63) - 1
 
 
 class ReconcileFailed(BridgeError):
@@ -42,36 +44,36 @@ class Job(Reading):
     """One appliance, one order; `read_new` any number of times, then `judge`."""
 
     def judge(self) -> dict[str, Any]:
-        """Writes all that `--out` has; the findings."""
+        """Settles what was read and writes all that `--out` has; the findings."""
+        self.settle()
         self._watcher.stage("judging")
-        landed = self.state.events([LANDED])
-        events = self.state.events()
-        facts = events.agg(F.count("*").alias("events"), *_newest()).first()
-        assert facts is not None
-        self._spread(facts["events"])
-        bounds = self._bounds(facts)
-        compared = queues.comparable(events.unionByName(order.swapped(landed)), self.place.mappings)
-        found = verdicts.judged(
-            verdicts.gathered(compared), self._places(landed), self._queues(events), bounds
-        )
-        kept = f"{self._out.root}/verdicts"
-        rows = self._asked(verdicts.rows(found, _texts(events)))
-        rows.repartitionByRange("queue", "message_id").sortWithinPartitions(
-            "queue", "message_id"
-        ).write.mode("overwrite").parquet(kept)
-        return self._told(self._spark.read.parquet(kept), landed, bounds)
+        texts = self.state.small("texts").persist()
+        try:
+            bounds, places = self._bounds(), self._places()
+            marks = self._marks(bounds, places)
+            details = Details(self._spark, self._out.root)
+            stale = details.stale(marks)
+            found = verdicts.judged(
+                self.state.rows(stale), self._known(places, texts), self._queues(texts), bounds
+            )
+            named = verdicts.rows(found, texts.where(F.col("kind") == TEXT), "bucket")
+            details.write(self._asked(named), marks, stale)
+            return self._told(details.read(named.schema), bounds)
+        finally:
+            texts.unpersist()
 
-    def _told(self, rows: DataFrame, landed: DataFrame, bounds: Bounds) -> dict[str, Any]:
+    def _told(self, rows: DataFrame, bounds: Bounds) -> dict[str, Any]:
         self._watcher.stage("summing up")
+        copies = self.state.small("copies")
         told = findings.find(
             rows,
-            landed,
+            copies,
             self._inputs(bounds),
             _Modes(self.place),
             self._order.allowed,
             self.state.known.foreign,
         )
-        told["repair"] = self._repair(rows, landed, told["verdicts"])
+        told["repair"] = self._repair(rows, copies, told["verdicts"])
         told["details"] = "verdicts/"
         for name, content in rendered(told).items():
             self._out.write(name, [content.decode()])
@@ -79,7 +81,7 @@ class Job(Reading):
         return told
 
     def _repair(
-        self, rows: DataFrame, landed: DataFrame, totals: Mapping[str, int]
+        self, rows: DataFrame, copies: DataFrame, totals: Mapping[str, int]
     ) -> dict[str, Any]:
         made: dict[str, Any] = {"missing": totals[MISSING], "with_copy": 0, "surplus": 0}
         made |= {"plan": None, "skip": None}
@@ -90,60 +92,66 @@ class Job(Reading):
             made["plan"] = Path(self._order.plan).name
             _write(self._spark, self._order.plan, plan)
         if totals[DUPLICATED]:
-            copies = repair.surplus(rows, landed)
-            made |= {"surplus": copies.count(), "skip": "skip.jsonl"}
-            self._out.write("skip.jsonl", repair.as_lines(copies.toLocalIterator()))
+            surplus = repair.surplus(rows, copies)
+            made |= {"surplus": surplus.count(), "skip": "skip.jsonl"}
+            self._out.write("skip.jsonl", repair.as_lines(surplus.toLocalIterator()))
         else:
             self._out.delete("skip.jsonl")
         return made
 
-    def _spread(self, events: int) -> None:
-        """So many tasks that each has its part in memory."""
-        usual = int(self._spark.conf.get("spark.sql.shuffle.partitions") or 4)
-        wanted = min(max(usual, -(-events // PER_TASK)), 2000)
-        self._spark.conf.set("spark.sql.shuffle.partitions", str(wanted))
-
-    def _bounds(self, facts: Any) -> Bounds:
-        newest = facts["newest"] if facts["newest"] is not None else facts["newest_sent"] or 0
-        watermark = self._order.until_ms if self._order.until_ms is not None else newest
-        audit = self.state.known.first.get(self.audit, {})
-        aged = any(audit.values())
+    def _bounds(self) -> Bounds:
+        known, asked = self.state.known, self._order
+        newest = known.newest if known.newest is not None else known.newest_sent or 0
+        watermark = asked.until_ms if asked.until_ms is not None else newest
         return Bounds(
-            since=self._order.since_ms,
-            until=self._order.until_ms,
+            since=asked.since_ms,
+            until=asked.until_ms,
             watermark=watermark,
-            new_from=watermark - self._order.in_flight_s * 1000,
-            audit_from=(facts["audit_from"] or _NEVER) if aged else None,
+            new_from=watermark - asked.in_flight_s * 1000,
+            audit_from=audit_from(known.oldest.get(self.audit, {})),
         )
 
-    def _places(self, landed: DataFrame) -> DataFrame:
-        """Partitions, and what they do not keep."""
+    def _places(self) -> list[tuple[str, int, bool, int | None]]:
+        """Partitions that do not keep everything: compacted, or what is older has aged."""
         known = self.state.known
         topics = [t for t in known.positions if t != self.audit]
         compacted = look(
             self.place.settings, {t: len(known.positions[t]) for t in topics}
         ).compacted
-        rows = [
-            (topic, n, topic in compacted, known.first.get(topic, {}).get(n, 0) > 0)
-            for topic in topics
-            for n in known.positions[topic]
+        return [
+            (topic, n, topic in compacted, known.oldest.get(topic, {}).get(n))
+            for topic in sorted(topics)
+            for n in sorted(known.positions[topic])
+            if topic in compacted or n in known.oldest.get(topic, {})
         ]
-        schema = "topic string, partition int, compacted boolean, aged boolean"
-        made = self._spark.createDataFrame(rows, schema)
-        oldest = landed.groupBy("topic", "partition").agg(F.min("at").alias("least"))
-        return made.join(oldest, on=["topic", "partition"], how="left").select(
-            F.xxhash64("topic", "partition").alias("place"),
-            *("topic", "partition", "compacted"),
-            F.when(F.col("aged"), F.coalesce("least", F.lit(_NEVER))).alias("oldest"),
-        )
 
-    def _queues(self, events: DataFrame) -> DataFrame:
-        named = (
-            events.where(F.col("name").isNotNull())
-            .groupBy("queue")
-            .agg(F.min("name").alias("name"))
+    def _known(self, places: Sequence[Any], texts: DataFrame) -> DataFrame:
+        """All places that anything was said of."""
+        schema = "topic string, partition int, compacted boolean, oldest long"
+        made = self._spark.createDataFrame(list(places), schema)
+        every = texts.where(F.col("kind") == PLACE).select(
+            F.col("key").alias("place"),
+            F.col("text").alias("topic"),
+            F.col("number").alias("partition"),
+        )
+        return every.join(F.broadcast(made), on=["topic", "partition"], how="left")
+
+    def _queues(self, texts: DataFrame) -> DataFrame:
+        named = texts.where(F.col("kind") == QUEUE).select(
+            F.lower("text").alias("queue"), F.col("text").alias("name")
         )
         return named.withColumn("hidden", queues.hidden(self.place.mappings))
+
+    def _marks(self, bounds: Bounds, places: Sequence[Any]) -> dict[str, str]:
+        """Of each bucket, what its verdicts follow from. A watermark behind its newest time does
+        not change them."""
+        known = self.state.known
+        limits = (bounds.since, bounds.until, bounds.audit_from, self._order.queues)
+        common = (known.id, known.renamed, limits, places)
+        return {
+            name: _hash(common, bucket.run, min(bounds.new_from, bucket.latest + 1))
+            for name, bucket in known.buckets.items()
+        }
 
     def _asked(self, rows: DataFrame) -> DataFrame:
         if not self._order.queues:
@@ -211,22 +219,8 @@ def settings_of(mappings: Any, name: str) -> QueueSettings | None:
     return mappings.defaults if mappings.defaults.unknown == "auto-create" else None
 
 
-def _newest() -> Sequence[Any]:
-    seen = F.col("kind").isin(8, 16, 256)
-    return (
-        F.max(F.when(seen, F.col("at"))).alias("newest"),
-        F.max("sent").alias("newest_sent"),
-        F.min(F.when(F.col("kind").isin(8, 16), F.col("at"))).alias("audit_from"),
-    )
-
-
-def _texts(events: DataFrame) -> DataFrame:
-    both = events.select("run").union(events.select("origin")).toDF("text")
-    return (
-        both.where(F.col("text").isNotNull())
-        .distinct()
-        .select(F.xxhash64("text").alias("key"), "text")
-    )
+def _hash(*values: Any) -> str:
+    return sha256(msgspec.json.encode(values)).hexdigest()
 
 
 def _write(spark: SparkSession, path: str, plan: DataFrame) -> None:

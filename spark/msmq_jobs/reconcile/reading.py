@@ -23,8 +23,9 @@ from msmq_jobs.reconcile import ledgers, queues
 from msmq_jobs.reconcile.cluster import Extent, look
 from msmq_jobs.reconcile.files import Folder
 from msmq_jobs.reconcile.ledgers import HeaderNames
+from msmq_jobs.reconcile.merging import NEVER, PLACE, settle
 from msmq_jobs.reconcile.sent import sent
-from msmq_jobs.reconcile.state import ACCEPTED, LANDED, SENT, State
+from msmq_jobs.reconcile.state import ACCEPTED, LANDED, SENT, Known, State
 from msmq_jobs.session import require_connector
 from msmq_jobs.sources.exports import SourceFailed
 from msmq_jobs.sources.kafka import read_range
@@ -77,6 +78,7 @@ class Reading:
         self._out.delete(WORK)
         Folder(spark, root).make("--state")
         self.state = State(spark, root, self._mapping, order.state_format)
+        self.changed: Known = self.state.known  # by what was read since
         self.names = HeaderNames.of(self.place.mappings)
         self.homes = queues.lone_topics(self.place.mappings)
 
@@ -108,9 +110,9 @@ class Reading:
         placed.write.mode("overwrite").parquet(f"{self._out.root}/{WORK}/placed")
         placed = self._spark.read.parquet(f"{self._out.root}/{WORK}/placed")
         told = self._sources(read, placed)
-        events = sent(queues.decoded(self._spark, placed, self.place.mappings))
-        known = self.state.known
-        self.state.append({SENT: events}, replace(known, sources={**known.sources, **told}))
+        self.state.stage(SENT, sent(queues.decoded(self._spark, placed, self.place.mappings)))
+        known = self.changed
+        self.changed = replace(known, sources={**known.sources, **told})
 
     def _sources(self, read: DataFrame, placed: DataFrame) -> dict[str, dict[str, Any]]:
         """What each source held, by its name: exactly this was compared."""
@@ -139,9 +141,11 @@ class Reading:
         mappings, prefix = self.place.mappings, f"{self.place.own.prefix}."
         named = {m.topic_name for m in mappings.queues} - {""}
         journals = set(mappings.topics()) - named
-        told = self.state.events([ACCEPTED]).select("topic").distinct()
         if any(m.is_dynamic for m in mappings.queues) or mappings.defaults.unknown != "reject":
-            named |= {row["topic"] for row in told.collect() if row["topic"]} - journals
+            new = self.state.staged([ACCEPTED]).select("topic")
+            before = self.state.small("texts").where(F.col("kind") == PLACE).select("text")
+            told = new.union(before).distinct().collect()
+            named |= {row["topic"] for row in told if row["topic"]} - journals
         return sorted(t for t in named if t in self.place.limits and not t.startswith(prefix))
 
     def read_new(self) -> None:
@@ -149,12 +153,10 @@ class Reading:
         self._watcher.stage("reading the audit")
         limits, settings = self.place.limits, self.place.settings
         audit = look(settings, {self.audit: limits[self.audit].partitions})
-        entries = self._range(audit)
-        if entries is not None:
-            self.append(accepted=entries, extent=audit)
+        self.take(accepted=self._range(audit), first=audit.first, positions=audit.ends)
         self._watcher.stage("reading the topics")
         topics = look(settings, {t: limits[t].partitions for t in self.topics()})
-        self.append(landed=self._range(topics), extent=topics)
+        self.take(landed=self._range(topics), first=topics.first, positions=topics.ends)
 
     def _range(self, extent: Extent) -> DataFrame | None:
         starts = extent.ranges(self.state.known.positions)
@@ -168,29 +170,40 @@ class Reading:
         begin = {topic: starts[topic] for topic in some}
         return read_range(self._spark, self.place.settings, some, begin)
 
-    def append(
+    def take(
         self,
         accepted: DataFrame | None = None,
         landed: DataFrame | None = None,
-        extent: Extent | None = None,
+        first: Mapping[str, Mapping[int, int]] | None = None,
         positions: Mapping[str, Mapping[int, int]] | None = None,
     ) -> None:
-        """Records become events of the state, in one step with where to read on."""
-        made: dict[str, DataFrame] = {}
-        known = self.state.known
-        strangers = known.foreign
+        """Records become events of this run. `first` is where topics begin now."""
+        known = self.changed
+        strangers, ends, oldest = known.foreign, dict(known.positions), known.oldest
+        for topic, places in (first or {}).items():
+            oldest = {**oldest, topic: {**oldest.get(topic, {}), **_lost(places, ends.get(topic))}}
         if accepted is not None:
-            made[ACCEPTED] = ledgers.accepted(accepted)
+            self.state.stage(ACCEPTED, ledgers.accepted(accepted))
+            oldest = {**oldest, self.audit: _oldest(oldest.get(self.audit, {}), accepted)}
         if landed is not None:
-            made[LANDED] = self._landed(landed)
+            self.state.stage(LANDED, self._landed(landed))
             strangers += ledgers.foreign(landed, self.names).count()
-        first, ends = dict(known.first), dict(known.positions)
-        if extent is not None:
-            first = {**extent.first, **first}
-            ends |= extent.ends
         for topic, places in (positions or {}).items():
             ends[topic] = {**ends.get(topic, {}), **places}
-        self.state.append(made, replace(known, first=first, positions=ends, foreign=strangers))
+        began = {topic: dict(places) for topic, places in (first or {}).items()}
+        self.changed = replace(
+            known,
+            first={**began, **known.first},
+            positions=ends,
+            oldest=oldest,
+            foreign=strangers,
+        )
+
+    def settle(self) -> None:
+        """What was read counts from now on, and is not read again."""
+        self._watcher.stage("putting together")
+        settle(self._spark, self.state, self.place.mappings, self.changed)
+        self.changed = self.state.known
 
     def _landed(self, records: DataFrame) -> DataFrame:
         mappings = self.place.mappings
@@ -199,6 +212,30 @@ class Reading:
         if any(settings.oversize == "chunk" for settings in mappings.every()):
             return whole.union(ledgers.joined(records, self.names, self.homes, envelope))
         return whole
+
+
+def _lost(first: Mapping[int, int], positions: Mapping[int, int] | None) -> dict[int, int]:
+    """Partitions that have forgotten something before it was read."""
+    return {n: NEVER for n, at in first.items() if at > (positions or {}).get(n, 0)}
+
+
+def _oldest(known: Mapping[int, int], entries: DataFrame) -> dict[int, int]:
+    """Of the audit's partitions, where they have lost something: the time of the first record that
+    was read. Entries are older than their record, so what is older still may have been lost."""
+    made = dict(known)
+    if NEVER in made.values():
+        least = entries.groupBy("partition").agg(F.min(F.unix_millis("timestamp")))
+        for partition, at in least.collect():
+            if made.get(partition) == NEVER:
+                made[partition] = at
+    return made
+
+
+def audit_from(oldest: Mapping[int, int]) -> int | None:
+    """From when on the audit has everything, by its partitions that have lost something. Nobody can
+    tell where an entry that is gone was; so the latest decides, and what is older than that is
+    never called unexpected for want of one."""
+    return max(oldest.values(), default=None)
 
 
 def _detail(name: str, about: Any, faults: int) -> str:

@@ -20,17 +20,15 @@ def planned(verdicts: DataFrame) -> DataFrame:
     )
 
 
-def surplus(verdicts: DataFrame, landed: DataFrame) -> DataFrame:
+def surplus(verdicts: DataFrame, copies: DataFrame) -> DataFrame:
     """Every copy but the first of a message, in the order of the log."""
     keys = verdicts.where(F.col("verdict") == DUPLICATED).select(
         "message_id", F.lower("queue").alias("queue"), F.col("queue").alias("name")
     )
-    copies = landed.select("message_id", "queue", "at", "topic", "partition", "offset").join(
-        keys, on=["message_id", "queue"], how="inner"
-    )
+    every = copies.join(keys, on=["message_id", "queue"], how="inner")
     turn = Window.partitionBy("message_id", "queue").orderBy("at", "topic", "partition", "offset")
     return (
-        copies.withColumn("turn", F.row_number().over(turn))
+        every.withColumn("turn", F.row_number().over(turn))
         .where(F.col("turn") > 1)
         .select("topic", "partition", "offset", "message_id", F.col("name").alias("queue"))
         .orderBy("topic", "partition", "offset")

@@ -6,9 +6,9 @@ exports), *accepted* is what the audit says, *landed* is what a reader of commit
 | Copies landed | What else is known | Verdict |
 |---|---|---|
 | two or more | anything | `duplicated` |
-| one | neither sent nor accepted, and it is new | `in_flight` |
-| one | neither, but it is older than the audit | `delivered_once` |
-| one | neither; or the audit says it was refused | `unexpected` |
+| one | never accepted; and not sent, or refused; and it is new | `in_flight` |
+| one | the same, and the audit goes back that far | `unexpected` |
+| one | neither sent nor accepted | `delivered_once` |
 | one | another body or property than in a ledger that tells it | `altered` |
 | one | a message behind it in its stream landed before it | `out_of_order` |
 | one | | `delivered_once` |
@@ -21,11 +21,13 @@ exports), *accepted* is what the audit says, *landed* is what a reader of commit
 | none | sent, or refused until its turn, and it is new | `in_flight` |
 | none | sent, or refused until its turn | `missing` |
 
-The first line that fits decides. A copy that a backfill brought is a copy like any other. A resend
-that the audit calls `duplicate` is lawful and no copy. The chunks of one message are one copy when
-all of them are there. That a reader took a message from a retained queue changes nothing: its
-record stays. Express messages may be lost by MSMQ's own rules (DM-2); they are judged like others,
-and the reason says so.
+The first line that fits decides. A copy that a backfill brought is a copy like any other, and its
+entry stands for one that was accepted. A resend that the audit calls `duplicate` is lawful and no
+copy. Records are committed together with the entry that accepts them: one of a message that was
+refused, and at no time accepted, is nobody's, even if a source has the message. The chunks of one
+message are one copy when all of them are there. That a reader took a message from a retained queue
+changes nothing: its record stays. Express messages may be lost by MSMQ's own rules (DM-2); they are
+judged like others, and the reason says so.
 
 *New*: not older than the in-flight window before the watermark, which is `--to` or else the newest
 time in the audit and the topics. No clock is asked, so the same inputs give the same answer.

@@ -1,54 +1,74 @@
-"""The ledgers between runs: what was read once is not read again.
+"""What was put together before, so that a run costs what is new.
 
-A folder with a part per run and ledger, and `state.json`, which says what counts: it is replaced
-in one step after its parts are written, so a run that dies has done nothing. Reading goes on at
-the positions that it has. Nothing else depends on offsets.
+A folder with what each run has written, by its number, and `state.json`, which says what counts:
+it is replaced in one step after the tables are written, so a run that dies has done nothing.
+
+`rows` has what all events so far say of a message (`verdicts.gathered`), in buckets of time; the
+number of the run that wrote a bucket last counts for it. The small tables are written by every
+run: `texts` (names of queues, sources, places), `streams` (how far each has come), `copies` (where
+the records lie of messages that have several). Reading goes on at the positions of `state.json`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from functools import reduce
 from typing import Any, Final
+from uuid import uuid4
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from bridge.model.errors import ConfigError
 from msmq_jobs.reconcile.events import EVENT
 from msmq_jobs.reconcile.files import Folder
+from msmq_jobs.reconcile.tables import PARQUET, Tables
+from msmq_jobs.reconcile.verdicts import latest, shape
 
 ACCEPTED, LANDED, SENT = "accepted", "landed", "sent"
 LEDGERS: Final = (ACCEPTED, LANDED, SENT)
-VERSION: Final = 1
-_CLASSES: Final = {
-    "delta": "io.delta.sql.DeltaSparkSessionExtension",
-    "iceberg": "org.apache.iceberg.spark.SparkCatalog",
+VERSION: Final = 2
+MANY: Final = 30  # runs whose buckets a reader has to put together
+NEW: Final = "new"  # events of this run; nothing counts that is in there
+ROWS: Final = "rows"
+SMALL: Final = {
+    "texts": "kind string, key long, text string, number int",
+    "streams": "domain long, sequence long, number long",
+    "copies": "message_id string, queue string, at long, topic string, partition int, offset long",
 }
 
 
-class Part(msgspec.Struct, frozen=True):
-    number: int
-    ledgers: tuple[str, ...]
+class Bucket(msgspec.Struct, frozen=True):
+    run: int  # that wrote it last
+    rows: int
+    latest: int  # the newest time in it, ms
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
     """`state.json`"""
 
     version: int = VERSION
+    id: str = msgspec.field(default_factory=lambda: uuid4().hex)
     mapping: str = ""  # hash: other mappings read records in another way
-    format: str = "parquet"
-    next: int = 0  # number of the next part
-    parts: tuple[Part, ...] = ()
+    format: str = PARQUET
+    next: int = 0  # number of the next run
+    buckets: dict[str, Bucket] = {}
+    small: int | None = None  # the run that wrote the small tables last
     first: dict[str, dict[int, int]] = {}  # where topics began when they were first read
     positions: dict[str, dict[int, int]] = {}  # where to read on
+    oldest: dict[str, dict[int, int]] = {}  # ms; what is older may have aged before it was read
     sources: dict[str, dict[str, Any]] = {}
     foreign: int = 0
+    newest: int | None = None  # ms, in the audit and the topics
+    newest_sent: int | None = None  # ms, in the sources
+    renamed: int = 0  # how often a queue that was known got another spelling
 
 
 class State:
-    def __init__(self, spark: SparkSession, root: str, mapping: str, format_: str = "parquet"):
+    def __init__(self, spark: SparkSession, root: str, mapping: str, format_: str = PARQUET):
         self._spark, self._folder = spark, Folder(spark, root)
         found = self._folder.read("state.json")
         self.known = Known(mapping=mapping, format=format_) if found is None else _decode(found)
@@ -58,59 +78,109 @@ class State:
         if self.known.format != format_:
             what = f"is kept as {self.known.format}"
             raise ConfigError(what, where=f"--state {root}", mend="ask for the same format")
-        require(spark, format_)
+        self._tables = Tables(spark, self._folder.root, format_, self.known.id)
+        self._none = spark.createDataFrame([], shape(spark))
+        self._staged: set[str] = set()
+        self._clear()
 
-    def append(self, ledgers: Mapping[str, DataFrame], changed: Known) -> None:
-        """Keeps the events, then says so. `changed` has the new positions."""
-        number = self.known.next
-        for name, frame in ledgers.items():
-            writer = frame.write.format(self.known.format).mode("overwrite")
-            writer.save(self._place(name, number))
-        made = Part(number, tuple(sorted(ledgers)))
+    # -- events of this run -------------------------------------------------------------------
+
+    def stage(self, ledger: str, events: DataFrame) -> None:
+        """Read once, used several times; forgotten by `keep`."""
+        events.write.mode("overwrite").parquet(self._new(ledger))
+        self._staged.add(ledger)
+
+    def staged(self, ledgers: Iterable[str] = LEDGERS) -> DataFrame:
+        some = [name for name in ledgers if name in self._staged]
+        if not some:
+            return self._spark.createDataFrame([], EVENT)
+        return self._spark.read.schema(EVENT).parquet(*map(self._new, some))
+
+    @property
+    def has_new(self) -> bool:
+        return bool(self._staged)
+
+    def _new(self, ledger: str) -> str:
+        return f"{self._folder.root}/{NEW}/{ledger}"
+
+    # -- what all runs have found -------------------------------------------------------------
+
+    def rows(self, buckets: Collection[str] | None = None) -> DataFrame:
+        """Of all buckets, or of these."""
+        runs: dict[int, list[str]] = {}
+        for name, bucket in sorted(self.known.buckets.items()):
+            if buckets is None or name in buckets:
+                runs.setdefault(bucket.run, []).append(name)
+        frames = [
+            self._tables.read(run, ROWS, self._none).where(F.col("bucket").isin(names))
+            for run, names in runs.items()
+        ]
+        return reduce(DataFrame.union, frames) if frames else self._none
+
+    def small(self, name: str) -> DataFrame:
+        empty = self._spark.createDataFrame([], SMALL[name])
+        if self.known.small is None:
+            return empty
+        return self._tables.read(self.known.small, name, empty)
+
+    def crumbs(self) -> set[str]:
+        """Buckets that had better be written together: each run costs its readers something."""
+        sizes = Counter(bucket.run for bucket in self.known.buckets.values())
+        if len(sizes) <= MANY:
+            return set()
+        return {name for name, bucket in self.known.buckets.items() if sizes[bucket.run] == 1}
+
+    def write_rows(self, rows: DataFrame) -> DataFrame:
+        """They do not count before `keep`."""
+        self._tables.write(rows, self.known.next, ROWS, by="bucket")
+        return self._tables.read(self.known.next, ROWS, self._none)
+
+    def keep(
+        self,
+        changed: Known,
+        written: DataFrame | None = None,
+        instead_of: Collection[str] = (),
+        small: Mapping[str, DataFrame] | None = None,
+    ) -> None:
+        """From now on these buckets count, and `changed` with the new positions."""
+        buckets = {name: b for name, b in self.known.buckets.items() if name not in instead_of}
+        run = self.known.next
+        if written is not None:
+            facts = written.groupBy("bucket").agg(
+                F.count("*").alias("rows"), F.max(latest()).alias("latest")
+            )
+            for row in facts.collect():
+                buckets[row["bucket"]] = Bucket(run, row["rows"], row["latest"] or 0)
+        for name, frame in (small or {}).items():
+            self._tables.write(frame, run, name)
         self.known = msgspec.structs.replace(
-            changed, next=number + 1, parts=(*self.known.parts, *([made] if ledgers else []))
+            changed,
+            next=run + 1,
+            buckets=buckets,
+            small=run if small else self.known.small,
         )
         self._folder.replace(
             "state.json", json.dumps(msgspec.to_builtins(self.known, str_keys=True))
         )
+        self._staged.clear()
+        self._clear()
 
-    def events(self, names: Iterable[str] = LEDGERS) -> DataFrame:
-        frames = [
-            self._spark.read.format(self.known.format).load(self._place(name, part.number))
-            for name in names
-            for part in self.known.parts
-            if name in part.ledgers
-        ]
-        empty = self._spark.createDataFrame([], EVENT)
-        return reduce(DataFrame.unionByName, frames) if frames else empty
-
-    def _place(self, name: str, number: int) -> str:
-        return f"{self._folder.root}/{name}/part={number}"
-
-
-def require(spark: SparkSession, format_: str) -> None:
-    """Parquet is always there; the others when the user brings them."""
-    if format_ == "parquet":
-        return
-    wanted = _CLASSES.get(format_)
-    if wanted is None:
-        raise ConfigError(
-            f"{format_} is no format", where="--state-format", mend="parquet, delta or iceberg"
-        )
-    try:
-        jvm: Any = spark.sparkContext._jvm
-        jvm.java.lang.Class.forName(
-            wanted, False, jvm.Thread.currentThread().getContextClassLoader()
-        )
-    except Exception as error:  # py4j's own, and whatever it wraps
-        mend = "add its packages to spark-submit, or leave the option out"
-        raise ConfigError(f"Spark has no {format_}", where="--state-format", mend=mend) from error
+    def _clear(self) -> None:
+        """What no longer counts, or never did because its run died."""
+        runs = {bucket.run for bucket in self.known.buckets.values()} | {self.known.small}
+        for name in self._folder.names():
+            if name == NEW or (name.isdecimal() and int(name) not in runs):
+                self._folder.delete(name)
 
 
 def _decode(text: str) -> Known:
     try:
-        return msgspec.json.decode(text, type=Known)
+        made = msgspec.json.decode(text, type=Known)
     except msgspec.DecodeError as error:
         raise ConfigError(
             f"state.json: {error}", where="--state", mend="name a new folder"
         ) from error
+    if made.version != VERSION:
+        what = f"state.json: has version {made.version}, this program keeps {VERSION}"
+        raise ConfigError(what, where="--state", mend="name a new folder: all is read once more")
+    return made

@@ -17,26 +17,27 @@ def parse(texts: Iterable[str]) -> dict[str, str]:
         if name not in BREAKING:
             mend = f"write one of {', '.join(BREAKING)}, like missing=5"
             raise ConfigError(f"{text!r} names no fault", where="--allow", mend=mend)
-        _number(text, limit)
+        if _number(limit) is None:
+            mend = "write a count or a share, like missing=5 or duplicated=0.1%"
+            raise ConfigError(f"{text!r} is no limit", where="--allow", mend=mend)
         found[name] = limit
     return dict(sorted(found.items()))
 
 
 def holds(count: int, messages: int, limit: str | None) -> bool:
-    """Whether so many of so many are let pass; exactly, without floating point."""
-    if not count or limit is None:
+    """Whether so many of so many are let pass; exactly, without floating point. What is no limit
+    lets none pass."""
+    number = _number(limit or "0")
+    if not count or number is None:
         return not count
-    number = _number(limit, limit)
-    most = number * messages / 100 if limit.endswith("%") else number
-    return count <= most
+    return count * 100 <= number * messages if (limit or "").endswith("%") else count <= number
 
 
-def _number(text: str, limit: str) -> Decimal:
+def _number(limit: str) -> Decimal | None:
     try:
         number = Decimal(limit.removesuffix("%"))
     except InvalidOperation:
-        number = Decimal(-1)
-    if not number.is_finite() or number < 0 or (number % 1 and not limit.endswith("%")):
-        mend = "write a count or a share, like missing=5 or duplicated=0.1%"
-        raise ConfigError(f"{text!r} is no limit", where="--allow", mend=mend)
-    return number
+        return None
+    if not number.is_finite() or number < 0:
+        return None
+    return number if limit.endswith("%") or number == number.to_integral_value() else None

@@ -10,14 +10,16 @@ from functools import reduce
 from typing import Final
 
 import msgspec
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from msmq_jobs.reconcile.events import (
     BODY,
     CLASS,
     CORRELATION,
     CRC,
+    EVENT,
     HALF,
     HASHES,
     LABEL,
@@ -42,6 +44,9 @@ from msmq_jobs.reconcile.rules import (
 
 _TAKEN: Final = Kind.ACCEPTED | Kind.BACKFILLED
 _REFUSED: Final = Kind.EXPIRED | Kind.REJECTED
+KEY: Final = ("message_id", "queue")
+_YEAR_2000: Final = 946_684_800_000  # ms
+_YEAR_2100: Final = 4_102_444_800_000
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,52 +61,91 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 def gathered(events: DataFrame) -> DataFrame:
     """One row per message and queue, with all that its events say."""
+    return merged(lifted(events))
+
+
+def lifted(events: DataFrame) -> DataFrame:
+    """Each event as a row of its own, as if nothing else were known."""
     kind = F.col("kind")
     is_landed = kind == int(Kind.LANDED)
     is_taken = kind.isin(int(Kind.ACCEPTED), int(Kind.BACKFILLED), *_ends())
-    narrow = events.select(
-        *("message_id", "queue", "kind", "at", "sent", "end", "offset", "sequence", "number"),
-        _key("topic", "partition").alias("place"),
-        _key("run").alias("run_key"),
-        _key("origin").alias("origin_key"),
-        *HASHES,
+    values = {
+        "flags": kind,
+        "copies": is_landed.cast("long"),
+        "sent": F.col("sent"),
+        "accepted": F.when(is_taken, F.col("at")),
+        "landed": F.when(is_landed, F.col("at")),
+        "end": F.col("end"),
+        "place": _place(is_landed),
+        "offset": F.when(is_landed, F.col("offset")),
+        "run_key": F.when(F.col("run").isNotNull() & is_landed, F.xxhash64("run")),
+        "origin_key": F.when(F.col("origin").isNotNull(), F.xxhash64("origin")),
+        "sequence": F.col("sequence"),
+        "number": F.col("number"),
+        **{f"{name}_1": F.col(name) for name in HASHES},
+        **{f"{name}_2": F.col(name) for name in HASHES},
+    }
+    return events.select(*KEY, *(column.alias(name) for name, column in values.items()))
+
+
+def merged(rows: DataFrame) -> DataFrame:
+    """Rows of one message become one; in any order, in any number of steps."""
+    how = {"flags": F.bit_or, "copies": F.sum, "end": F.max, "sequence": F.max, "number": F.max}
+    how |= {f"{name}_2": F.max for name in HASHES}
+    each = [how.get(name, F.min)(name).alias(name) for name in rows.columns if name not in KEY]
+    # A ledger has a message once as a rule: before the shuffle there is nothing to put together.
+    return rows.repartition(*KEY).groupBy(*KEY).agg(*each)
+
+
+def bucketed(rows: DataFrame) -> DataFrame:
+    """With `key`, to be found by, and `bucket`, to be kept in: the day when it came to us. What
+    never did is kept by months: of days that only a sender tells there could be very many."""
+    ours, theirs = F.least("accepted", "landed"), F.col("sent")
+    sane = (F.coalesce(ours, theirs) >= _YEAR_2000) & (F.coalesce(ours, theirs) < _YEAR_2100)
+    day = F.date_format(F.timestamp_millis(F.when(sane, F.coalesce(ours, theirs))), "yyyy-MM-dd")
+    name = F.when(ours.isNotNull(), day).otherwise(F.substring(day, 1, 7))
+    return rows.select(
+        "*", F.xxhash64(*KEY).alias("key"), F.coalesce(name, F.lit("undated")).alias("bucket")
     )
-    # A ledger has a message once as a rule: nothing to put together before the shuffle.
-    return (
-        narrow.repartition("message_id", "queue")
-        .groupBy("message_id", "queue")
-        .agg(
-            F.bit_or(kind).alias("flags"),
-            F.sum(is_landed.cast("int")).alias("copies"),
-            F.min("sent").alias("sent"),
-            F.min(F.when(is_taken, F.col("at"))).alias("accepted"),
-            F.min(F.when(is_landed, F.col("at"))).alias("landed"),
-            F.max("end").alias("end"),
-            F.min("place").alias("place"),
-            F.min("offset").alias("offset"),
-            F.min(F.when(is_landed, F.col("run_key"))).alias("run_key"),
-            F.min("origin_key").alias("origin_key"),
-            F.max("sequence").alias("sequence"),
-            F.max("number").alias("number"),
-            *(F.min(name).alias(f"{name}_1") for name in HASHES),
-            *(F.max(name).alias(f"{name}_2") for name in HASHES),
-        )
-    )
+
+
+def shape(spark: SparkSession) -> StructType:
+    """Of the rows of `bucketed`."""
+    return bucketed(gathered(spark.createDataFrame([], EVENT))).schema
+
+
+def latest() -> Column:
+    """The newest time that is known of a message."""
+    return F.greatest("sent", "accepted", "landed")
 
 
 def _ends() -> tuple[int, ...]:
     return int(Kind.EXPIRED), int(Kind.REJECTED)
 
 
-def _key(*names: str) -> Column:
-    return F.when(F.col(names[0]).isNotNull(), F.xxhash64(*names))
+def _place(is_landed: Column) -> Column:
+    """A hash of topic and partition. Below zero a record lies there, else the audit says so; the
+    lower one is kept."""
+    key = F.when(F.col("topic").isNotNull(), F.xxhash64("topic", "partition"))
+    return F.when(is_landed, landed_at(key)).otherwise(_unsigned(key))
+
+
+def landed_at(key: Column) -> Column:
+    return key.bitwiseOR(F.lit(-1 << 63))
+
+
+def _unsigned(key: Column) -> Column:
+    return key.bitwiseAND(F.lit((1 << 63) - 1))
 
 
 def judged(gathered: DataFrame, places: DataFrame, queues: DataFrame, bounds: Bounds) -> DataFrame:
     """`verdict` and `reason` for each. `places` are partitions of topics (`place`, `topic`,
     `partition`, `compacted`, `oldest`), `queues` what mappings say (`queue`, `name`, `hidden`)."""
-    known = gathered.join(F.broadcast(places), on="place", how="left").join(
-        F.broadcast(queues), on="queue", how="left"
+    by_place = places.withColumn("place", _unsigned(F.col("place")))
+    known = (
+        gathered.withColumn("place", _unsigned(F.col("place")))
+        .join(F.broadcast(by_place), on="place", how="left")
+        .join(F.broadcast(queues), on="queue", how="left")
     )
     at = F.least("sent", "accepted", "landed")
     inside = [
@@ -150,21 +194,19 @@ def _is_gone_lawfully() -> Column:
 
 
 def _verdict(bounds: Bounds) -> Column:
-    latest = F.greatest("sent", "accepted", "landed")
-    is_new = F.coalesce(latest >= F.lit(bounds.new_from), F.lit(False))
+    is_new = F.coalesce(latest() >= F.lit(bounds.new_from), F.lit(False))
     is_known = _has(_TAKEN) | _has(Kind.SENT)
     before_audit = F.lit(False)
     if bounds.audit_from is not None:
         before_audit = F.col("landed") < F.lit(bounds.audit_from)
     one, none = F.col("copies") == 1, F.col("copies") == 0
-    stray = one & ~is_known
+    stray = one & ~_has(_TAKEN) & (~_has(Kind.SENT) | _has(_REFUSED))
     is_taken = none & _has(_TAKEN)
     return (
         F.when(F.col("copies") > 1, DUPLICATED)
-        .when(stray & _has(_REFUSED), UNEXPECTED)
         .when(stray & is_new, IN_FLIGHT)
-        .when(stray & before_audit, DELIVERED)
-        .when(stray, UNEXPECTED)
+        .when(stray & ~before_audit, UNEXPECTED)
+        .when(one & ~is_known, DELIVERED)
         .when(one & _is_altered(), ALTERED)
         .when(one & _has(Kind.SWAPPED), OUT_OF_ORDER)
         .when(one, DELIVERED)
@@ -227,8 +269,9 @@ def _given(text: Column) -> Column:
     return F.when(text != "", text)
 
 
-def rows(judged: DataFrame, texts: DataFrame) -> DataFrame:
-    """As they are kept, for people and programs. `texts` (`key`, `text`) has runs and sources."""
+def rows(judged: DataFrame, texts: DataFrame, *more: str) -> DataFrame:
+    """As they are kept, for people and programs. `texts` (`key`, `text`) has runs and sources,
+    `more` are columns of `judged` that stay as they are."""
     runs = texts.select(F.col("key").alias("run_key"), F.col("text").alias("backfill_run"))
     origins = texts.select(F.col("key").alias("origin_key"), F.col("text").alias("origin"))
     named = judged.join(F.broadcast(runs), on="run_key", how="left").join(
@@ -253,4 +296,5 @@ def rows(judged: DataFrame, texts: DataFrame) -> DataFrame:
         F.col("number").alias("tx_sequence_number"),
         "backfill_run",
         "origin",
+        *more,
     )

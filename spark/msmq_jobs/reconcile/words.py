@@ -6,10 +6,10 @@ They take the findings as plain data, so the command can use them before anythin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal, InvalidOperation
 from typing import Any, Final, NamedTuple
 
 from msmq_jobs.reconcile.rules import BREAKING, DELIVERED, LAWFUL
+from msmq_jobs.reconcile.thresholds import holds
 
 Findings = Mapping[str, Any]  # the body of report.json
 
@@ -92,16 +92,10 @@ def total(counts: Mapping[str, int], verdicts: Iterable[str]) -> int:
 
 def allowed(findings: Findings, verdict: str) -> bool:
     """Are there no more of these than the threshold lets pass? Lawful ones always are."""
-    count: int = findings["verdicts"][verdict]
-    messages: int = findings["messages"]
-    if verdict not in BREAKING or count == 0:
-        return True
-    limit: str = findings.get("thresholds", {}).get(verdict, "0")
-    try:
-        most = Decimal(limit.removesuffix("%"))
-    except InvalidOperation:
-        return False
-    return count * 100 <= most * messages if limit.endswith("%") else count <= most
+    limit = findings.get("thresholds", {}).get(verdict)
+    return verdict not in BREAKING or holds(
+        findings["verdicts"][verdict], findings["messages"], limit
+    )
 
 
 def sentence(findings: Findings) -> str:

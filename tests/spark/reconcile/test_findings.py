@@ -10,27 +10,30 @@ from msmq_jobs.reconcile import findings
 T0 = datetime(2026, 1, 31, 12, tzinfo=UTC)
 ROW = (
     "message_id string, queue string, verdict string, reason string, source string, class int, "
-    "topic string, backfill_run string, sent_time timestamp, accepted_time timestamp, "
-    "landed_time timestamp"
+    "topic string, partition int, offset long, copies int, backfill_run string, "
+    "sent_time timestamp, accepted_time timestamp, landed_time timestamp"
 )
-LANDED = "message_id string, queue string, topic string, partition int, offset long"
+COPIES = "message_id string, queue string, topic string, partition int, offset long"
 
 
 def row(number: int, verdict: str, class_: int | None = None, delay_ms: int | None = 40) -> Any:
     sent = T0 + timedelta(seconds=number)
     landed = None if delay_ms is None else sent + timedelta(milliseconds=delay_ms)
-    where = "t" if landed else None
-    return (f"g\\\\{number}", "Q", verdict, "why", "g", class_, where, None, sent, landed, landed)
+    copies = 0 if landed is None else 2 if verdict == "duplicated" else 1
+    where = ("t", 0, number, copies) if landed else (None, None, None, copies)
+    told = (f"g\\\\{number}", "Q", verdict, "why", "g", class_)
+    return (*told, *where, None, sent, landed, landed)
 
 
 def test_the_sums(spark: SparkSession) -> None:
     rows = [row(n, "delivered_once") for n in range(1, 99)]
     rows += [row(99, "missing", delay_ms=None), row(100, "duplicated", delay_ms=7000)]
     rows += [row(101, "expired", 0xC002, None), row(102, "rejected", 0x81FF, None)]
-    landed = [("g\\\\100", "q", "t", 0, n) for n in (5, 9)]
+    rows += [row(103, "unexpected")]
+    copies = [("g\\\\100", "q", "t", 0, n) for n in (5, 9)]
     told = findings.find(
         spark.createDataFrame(rows, ROW),
-        spark.createDataFrame(landed, LANDED),
+        spark.createDataFrame(copies, COPIES),
         {"window": {}},
         {"q": ("retain", "compared")},
         {"missing": "1"},
@@ -39,7 +42,7 @@ def test_the_sums(spark: SparkSession) -> None:
     assert (told["parity"], told["strict"], told["messages"], told["foreign"]) == (
         False,
         False,
-        102,
+        103,
         3,
     )
     assert told["verdicts"]["delivered_once"] == 98
@@ -49,6 +52,7 @@ def test_the_sums(spark: SparkSession) -> None:
         "delivered_once": 98,
         "missing": 1,
         "duplicated": 1,
+        "unexpected": 1,
         "expired": 1,
         "rejected": 1,
     }
@@ -57,22 +61,31 @@ def test_the_sums(spark: SparkSession) -> None:
     assert (queue["latency_ms"]["p50"], queue["latency_ms"]["max"]) == (40, 7000)
     assert (queue["first"], queue["last"]) == ("2026-01-31T12:00:01Z", "2026-01-31T12:01:47Z")
     (sender,) = told["senders"]
-    assert (sender["source"], sender["queues"], sender["messages"]) == ("g", 1, 102)
+    assert (sender["source"], sender["queues"], sender["messages"]) == ("g", 1, 103)
     assert told["senders_total"] == 1
     assert told["timeline"]["bucket_s"] == 1
-    assert sum(point["sent"] for point in told["timeline"]["points"]) == 102
-    assert sum(point["landed"] for point in told["timeline"]["points"]) == 99
+    assert sum(point["sent"] for point in told["timeline"]["points"]) == 103
+    assert sum(point["landed"] for point in told["timeline"]["points"]) == 100
     counts = {b["le_ms"]: b["count"] for b in told["latency"]["buckets"] if b["count"]}
-    assert counts == {50: 98, 10_000: 1}
-    assert set(told["offenders"]) == {"missing", "duplicated", "expired", "rejected"}
+    assert counts == {50: 99, 10_000: 1}
+    assert set(told["offenders"]) == {
+        "missing",
+        "duplicated",
+        "unexpected",
+        "expired",
+        "rejected",
+    }
     (doubled,) = told["offenders"]["duplicated"]
     assert [copy["offset"] for copy in doubled["copies"]] == [5, 9]
+    (stray,) = told["offenders"]["unexpected"]  # the only one lies where its row says
+    assert stray["copies"] == [{"topic": "t", "partition": 0, "offset": 103}]
+    assert told["offenders"]["missing"][0]["copies"] == []
     assert told["offenders"]["rejected"][0]["class"] == "0x81FF"
 
 
 def test_nothing_at_all(spark: SparkSession) -> None:
     told = findings.find(
-        spark.createDataFrame([], ROW), spark.createDataFrame([], LANDED), {}, {}, {}, 0
+        spark.createDataFrame([], ROW), spark.createDataFrame([], COPIES), {}, {}, {}, 0
     )
     assert told["parity"]
     assert told["strict"]

@@ -1,5 +1,6 @@
 """As a stream: stopped and started again, it knows what a run from the beginning knows."""
 
+import random
 import time
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from msmq_jobs.reconcile.follow import follow
+from tests.spark.reconcile.killing import Following, rounds
 from tests.spark.reconcile.planted import Scene, Silent
 from tests.spark.reconcile.test_job import few, rows
 from tests.spark.reconcile.world import Seen, World
@@ -32,3 +34,14 @@ def test_stopped_and_started(kafka: EmbeddedKafka, spark: SparkSession, tmp_path
     assert (last["messages"], last["verdicts"]["missing"]) == (35, 2)
     assert last["verdicts"]["duplicated"] == 0
     assert len(rows(tmp_path / "out")) == 35
+
+
+@pytest.mark.long
+@pytest.mark.kafka
+@pytest.mark.timeout(3600)
+def test_killed_and_started(kafka: EmbeddedKafka, tmp_path: Path) -> None:
+    """At any moment, between state and checkpoint too: no record is counted twice or left out."""
+    scene = Following(tmp_path, kafka, seed=random.randrange(1 << 32))
+    kills = [("jvm", "settled"), ("driver", "staged"), ("driver", "settled"), ("jvm", "written")]
+    assert rounds(scene, kills) == len(kills)
+    scene.check()

@@ -3,13 +3,15 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.model.errors import BridgeError
-from msmq_jobs.reconcile.reading import Reading
+from msmq_jobs.reconcile.merging import NEVER
+from msmq_jobs.reconcile.reading import Reading, audit_from
 from tests.spark.reconcile.planted import Scene, Silent
-from tests.spark.reconcile.world import World
+from tests.spark.reconcile.world import RECORD, World, audit_record
 
 
 @pytest.mark.kafka
@@ -21,3 +23,28 @@ def test_a_source_that_cannot_be_read_ends_it(
     assert len(reading.topics()) == 3
     with pytest.raises(BridgeError, match=r"none\.jsonl"):
         reading.read_sources()
+
+
+@pytest.mark.kafka
+def test_an_audit_that_has_lost_something(
+    kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    """By partition: what is older than the latest of them may have been accepted all the same."""
+    assert audit_from({}) is None
+    assert audit_from({0: 100, 3: 250}) == 250
+    reading = Reading(spark, Scene(tmp_path, kafka, World([]), seed=1).order(), Silent())
+    (_, value, topic, _, _, when, headers) = audit_record([])
+    records = [(None, value, topic, n, 7, when, headers) for n in (0, 1)]
+    first = {reading.audit: {0: 0, 1: 5, 2: 5}, "t": {0: 9}}
+    reading.take(accepted=spark.createDataFrame(records, RECORD), first=first)
+    known = reading.changed
+    assert known.first == first
+    # The first had everything; of the third, and of the topic, nothing was there to read.
+    assert known.oldest == {
+        reading.audit: {1: int(when.timestamp() * 1000), 2: NEVER},
+        "t": {0: NEVER},
+    }
+    # Read on without a gap, nothing more is lost; with one, there is.
+    reading.changed = replace(known, oldest={}, positions={"t": {0: 9, 1: 4}})
+    reading.take(first={"t": {0: 9, 1: 5}})
+    assert reading.changed.oldest == {"t": {1: NEVER}}

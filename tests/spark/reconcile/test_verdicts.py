@@ -16,15 +16,18 @@ from tests.spark.reconcile.world import ORDERS, PLAIN, SENDERS, Copy, Seen, Worl
 PLACES = "place long, topic string, partition int, compacted boolean, oldest long"
 
 
-def some_world(seed: int) -> World:
+def some_world(seed: int, step_ms: int = 1000) -> World:
     """Half of the messages are as they should be; the others have anything."""
     chance = random.Random(seed)
     pick = chance.choice
-    messages = [Seen(n) if chance.random() < 0.5 else odd(n, pick) for n in range(1, 151)]
+    messages = [
+        Seen(n, step_ms=step_ms) if chance.random() < 0.5 else odd(n, pick, step_ms)
+        for n in range(1, 151)
+    ]
     return World(messages)
 
 
-def odd(number: int, pick: Callable[[Sequence[Any]], Any]) -> Seen:
+def odd(number: int, pick: Callable[[Sequence[Any]], Any], step_ms: int) -> Seen:
     verdicts = ("accepted", "accepted", "backfilled", "expired", "rejected")
     others = ("duplicate", "out_of_order", "received")
     return Seen(
@@ -43,6 +46,7 @@ def odd(number: int, pick: Callable[[Sequence[Any]], Any]) -> Seen:
             for _ in range(pick((0, 1, 1, 1, 2)))
         ),
         delivery=pick((0, 1)),
+        step_ms=step_ms,
     )
 
 
@@ -143,6 +147,33 @@ def test_a_window_judges_only_its_messages(spark: SparkSession) -> None:
 
 
 def test_a_record_older_than_the_audit(spark: SparkSession) -> None:
-    world = World([Seen(1, is_sent=False, audit=()), *(Seen(n) for n in range(2, 30))])
-    found = judge(spark, world, audit_from=world.messages[1].at)
+    """It may have lost what accepted them."""
+    old = [Seen(1, is_sent=False, audit=()), Seen(2, audit=("rejected",))]
+    world = World([*old, *(Seen(n) for n in range(3, 30))])
+    found = judge(spark, world, audit_from=world.messages[2].at)
     assert set(told(found).values()) == {"delivered_once"}
+
+
+REFUSED = {
+    1: Seen(1, audit=("rejected", "accepted")),  # a resend that was taken
+    2: Seen(2, audit=("rejected",), is_sent=False),
+    3: Seen(3, audit=("expired",)),  # a source has it, and yet nobody committed it
+    4: Seen(4, audit=("rejected", "backfilled"), copies=(Copy(run="run-1"),)),
+    5: Seen(5),
+    60: Seen(60, audit=("rejected",)),  # its entry may come after the end of the audit
+}
+
+
+def test_a_record_of_what_was_refused(spark: SparkSession) -> None:
+    """The table of `rules`: it is nobody's, unless it was accepted at some other time."""
+    world = World(list(REFUSED.values()))
+    rows = {row["tx_sequence_number"]: row for row in judge(spark, world).collect()}
+    assert {n: row["verdict"] for n, row in rows.items()} == {
+        **dict.fromkeys((1, 4, 5), "delivered_once"),
+        **dict.fromkeys((2, 3), "unexpected"),
+        60: "in_flight",
+    }
+    assert rows[3]["reason"] == "refused, but there is a record"
+    assert {n: row["verdict"] for n, row in rows.items()} == {
+        seen.number: world.verdicts()[seen.id, seen.queue] for seen in world.messages
+    }

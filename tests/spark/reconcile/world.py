@@ -127,7 +127,7 @@ class World:
 
     def _verdict(self, seen: Seen, is_late: bool) -> str:
         told = set(seen.audit) & TOLD
-        known = seen.is_sent or seen.dead or told & {"accepted", "backfilled"}
+        is_sent = bool(seen.is_sent or seen.dead)
         times = [seen.sent] if seen.is_sent or seen.dead or seen.copies else []
         times += [seen.at] if seen.copies or told - {"out_of_order"} else []
         if not (seen.is_sent or seen.dead or told or seen.copies):
@@ -136,9 +136,9 @@ class World:
         if len(seen.copies) > 1:
             return "duplicated"
         if seen.copies:
-            if not known:
-                refused = told & {"expired", "rejected"}
-                return "in_flight" if is_new and not refused else "unexpected"
+            refused = told & {"expired", "rejected"}
+            if not told & TAKEN and (refused or not is_sent):
+                return "in_flight" if is_new else "unexpected"
             if _is_altered(seen):
                 return "altered"
             return "out_of_order" if is_late else "delivered_once"
