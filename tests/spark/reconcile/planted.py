@@ -20,8 +20,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 
+from bridge.adapters.kafka.client import consumer
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.topics import OwnTopics, ensure_topics
 from msmq_jobs.reconcile.reading import Order
@@ -30,9 +31,11 @@ from tests.spark.reconcile import world
 from tests.spark.reconcile.world import LATEST, ORDERS, PLAIN, SENDERS, Copy, Seen, World
 from tests.support.config import write_config
 from tests.support.kafka import create_topic, transactional_producer, unique
+from tests.support.waiting import eventually
 
 PER_TRANSACTION = 2000
 WINDOW_MS = 300_000
+CLEANER_S = 15.0  # how often a broker looks for what can be compacted
 SPAN_MS = 6 * 3_600_000  # of all messages: younger than any retention
 FAULTS: dict[str, dict[str, Any]] = {
     "lost": {"copies": ()},
@@ -42,7 +45,7 @@ FAULTS: dict[str, dict[str, Any]] = {
     "another body": {"copies": (Copy(altered="body"),)},
     "another label": {"copies": (Copy(altered="label"),)},
     "another property": {"copies": (Copy(altered="app"),)},
-    "unexpected": {"is_sent": False, "audit": ()},
+    "unexpected": {"is_sent": False, "audit": (), "copies": (Copy(),)},
     "expired": {"audit": ("expired",), "copies": ()},
     "expired at its sender": {"audit": (), "dead": 0xC003, "copies": ()},
     "rejected": {"audit": ("rejected",), "copies": ()},
@@ -64,6 +67,8 @@ def planted(count: int, seed: int, start: int) -> World:
     for n in range(1, count + 1):
         queue = (ORDERS, ORDERS, PLAIN, LATEST)[n % 4]
         fault = chance.choice(kinds) if chance.random() < share else {}
+        if queue == LATEST and fault.get("copies") and fault is not FAULTS["backfilled"]:
+            fault = {}  # compaction may take the record away, and the fault with it
         if (count - n) * step < WINDOW_MS // 2 and not fault and chance.random() < 0.05:
             fault = {"audit": (), "copies": ()}  # on its way
         known = {"copies": USUAL, "audit": ONCE, "start": start, "step_ms": step}
@@ -108,12 +113,28 @@ class Scene:
             if number % 5 == 0:  # nobody sees these
                 producer.begin_transaction()
                 self._produce(producer, part[:200])
+                producer.flush()  # into the log: what is only queued would never be there
                 producer.abort_transaction(60)
             producer.begin_transaction()
             self._produce(producer, part)
             producer.commit_transaction(60)
         self._audit(producer, self.world.messages)
         self._noise(producer)
+
+    def await_gaps(self) -> int:
+        """Until the compacted topic has lost its beginning; the offset that comes first now."""
+        source = consumer({"bootstrap.servers": self.bootstrap}, group="gaps")
+        begin = TopicPartition(self.topics["latest"], 0, 0)
+
+        def first() -> int:
+            source.assign([begin])
+            found = source.poll(CLEANER_S)
+            return (found.offset() or 0) if found is not None and found.error() is None else 0
+
+        try:
+            return eventually(first, 20 * CLEANER_S)
+        finally:
+            source.close()
 
     def add(self, more: World) -> None:
         """Traffic that comes later; it has no export."""
@@ -235,8 +256,9 @@ def main() -> int:
         scene = Scene(Path(name) / "scene", kafka, planted(asked.count, seed, start), seed)
         began = time.monotonic()
         scene.fill()
+        print(f"written in {time.monotonic() - began:.0f} s", flush=True)
+        print(f"compacted: the first record has offset {scene.await_gaps():,} now", flush=True)
         filled = time.monotonic()
-        print(f"written in {filled - began:.0f} s", flush=True)
         code, told = scene.reconcile()
         print(f"reconciled in {time.monotonic() - filled:.0f} s, exit code {code}")
         scene.check(told)
