@@ -17,6 +17,7 @@ from tests.chaos.faults import ACTIONS, FENCED_S, World
 from tests.chaos.fleet import KINDS
 from tests.chaos.history import Handover
 from tests.chaos.launcher import POINTS
+from tests.chaos.patient import Patient
 from tests.chaos.process import Bridge
 from tests.chaos.schedule import Step
 from tests.chaos.senders import RETAINED_KINDS
@@ -37,6 +38,13 @@ class Pair(World):
     async def _start(self) -> None:
         await asyncio.to_thread(self.bridge.start)
         await self._start_standby()
+        self.patient = Patient(lambda: self._place("binary"), self.history.breaks)
+        await self.patient.start()
+
+    async def stop(self) -> None:
+        if hasattr(self, "patient"):
+            await self.patient.stop()
+        await super().stop()
 
     async def _start_standby(self) -> None:
         self._other.launch()

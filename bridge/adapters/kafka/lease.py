@@ -63,7 +63,7 @@ class Lease:
         self._left = asyncio.Event()
         self._is_in_doubt = False
         self._holder: Consumer | None = None  # the member that was given it
-        self._passed_over: list[Consumer] = []
+        self._passed_over: set[Consumer] = set()
         self.why = ""  # what keeps us out of the group
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
@@ -220,7 +220,7 @@ class Lease:
         if places:
             self._holder = source
         else:
-            self._passed_over.append(source)
+            self._passed_over.add(source)
         is_ours = bool(places)
         self._tell(lambda: self._on_assigned(is_ours))
 

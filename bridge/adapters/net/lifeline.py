@@ -115,6 +115,7 @@ class Sight:
                 await self._end()
                 if not await self._meet_again():
                     return True
+                await asyncio.sleep(LOOK_S)
         return False
 
     async def _end(self) -> None:
