@@ -24,6 +24,7 @@ from bridge.model.errors import SinkUnavailable
 
 LOOK_S: Final = 1.0
 RETRY_S: Final = 0.2
+MISSES: Final = 10  # who has just won opens its lifeline a moment later
 TURN_S: Final = 1.0  # between one standby and the next, if there are several
 
 _log = logging.getLogger(__name__)
@@ -38,25 +39,33 @@ class Succession:
     async def run(self) -> None:
         """For as long as we are the standby."""
         try:
+            misses = 0
             while True:
-                for member in await self._look():
-                    if member.port and member.name != self._lease.name:
-                        await self._follow(member)
+                others = [one for one in await self._look() if one.name != self._lease.name]
+                misses = 0 if await self._follow_one_of(others) else misses + 1
+                if misses == MISSES and others:
+                    _log.warning(
+                        "the leader cannot be reached (listen.lease); if it crashes, "
+                        "its lease has to run out first"
+                    )
                 await asyncio.sleep(LOOK_S)
         finally:
             self._worker.stop()
 
-    async def _follow(self, member: Member) -> None:
-        """Only who leads can be met."""
-        with closing(Sight(member.host, member.port, member.name)) as sight:
-            try:
-                if not await sight.meet():
-                    return
-            except (OSError, TimeoutError):
-                return
-            place = await self._place()  # brokers may show it under the name of its predecessor
-            if sight.is_open and await sight.outlive():
-                await self._succeed(member, place)
+    async def _follow_one_of(self, members: list[Member]) -> bool:
+        """Only who leads can be met. Until it has ended, or is out of sight."""
+        for member in members:
+            with closing(Sight(member.host, member.port, member.name)) as sight:
+                if member.port and await _is_met(sight):
+                    await self._follow(member, sight)
+                    return True
+        return False
+
+    async def _follow(self, member: Member, sight: Sight) -> None:
+        place = await self._place()  # brokers may show it under the name of its predecessor
+        _log.info("the leader at %s is in sight", Address(member.host, member.port))
+        if sight.is_open and await sight.outlive():
+            await self._succeed(member, place)
 
     async def _succeed(self, gone: Member, place: str) -> None:
         """Unless it left the group before it ended, or another standby was first."""
@@ -93,3 +102,10 @@ class Succession:
             except SinkUnavailable as error:
                 _log.debug("%s", error)
             await asyncio.sleep(RETRY_S)
+
+
+async def _is_met(sight: Sight) -> bool:
+    try:
+        return await sight.meet()
+    except (OSError, TimeoutError):
+        return False

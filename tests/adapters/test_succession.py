@@ -182,7 +182,9 @@ def test_a_kafka_that_is_away_is_asked_again(monkeypatch: pytest.MonkeyPatch) ->
     asyncio.run(test())
 
 
-def test_who_could_not_be_met_is_left_to_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_could_not_be_met_is_left_to_the_lease(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """A refusal alone says nothing: the address may be another machine's."""
     lifeline, group = made()
     monkeypatch.setattr(Members, "look", group.look)
@@ -191,9 +193,10 @@ def test_who_could_not_be_met_is_left_to_the_lease(monkeypatch: pytest.MonkeyPat
     async def test() -> None:
         with closing(lifeline):  # bound, never open
             task = asyncio.create_task(Succession({}, OwnTopics("x"), cast(Lease, will)).run())
-            await until(lambda: group.looks > 5)
+            await until(lambda: group.looks > 2 * module.MISSES)
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
         assert will.read == []
+        assert caplog.text.count("cannot be reached (listen.lease)") == 1
 
     asyncio.run(test())

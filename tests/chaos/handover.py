@@ -9,6 +9,7 @@ import random
 import signal
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 
 import psutil
@@ -27,6 +28,7 @@ HANDOVER_KINDS: Final = (*RETAINED_KINDS, *KINDS)  # however few they are, reade
 LEASE_S: Final = 6.0  # the default, and what brokers take
 LEAD_S: Final = 60.0
 STOP_S: Final = 30.0
+STILL: Final = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
 WAITING, LEADING = "standby: waiting", "leading: taking over"
 # How one ends that is told that it leads no more.
 STEPPED_DOWN: Final = ("another appliance leads", "was taken over by another appliance")
@@ -51,6 +53,7 @@ class Pair(World):
         await asyncio.to_thread(self._other.wait_line, WAITING)
 
     async def _act(self, step: Step) -> None:
+        await self._check_alive()  # again: a lease that ran out may have gone to the other one
         self._signalled = time.monotonic()
         await {**ACTIONS, **HANDOVERS}[step.action](self, step)
 
@@ -216,6 +219,8 @@ def _stepped_down(bridge: Bridge) -> bool:
 
 
 async def _stands_still(pid: int) -> None:
-    process = psutil.Process(pid)
-    while process.status() != psutil.STATUS_STOPPED:  # noqa: ASYNC110 - nobody tells
-        await asyncio.sleep(0.005)
+    """Or has just ended: after an outage longer than the lease another one may lead."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        while process.status() not in STILL:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.005)

@@ -163,13 +163,14 @@ class Lease:
 
     def _be_member(self, seat: Consumer) -> None:
         self._holder = None
+        self._passed_over.clear()
         mine = [seat]
         try:
             while not self._stop.is_set():
                 self._serve(mine)
-                if self._will is not None and self._holder is None:
-                    self._succeed(mine, *self._will)
-                self._will = None
+                will, self._will = self._will, None
+                if will is not None and self._holder is None:
+                    self._succeed(mine, *will)
         finally:
             for each in mine:  # the one that has it goes first
                 _leave(each)
@@ -212,7 +213,8 @@ class Lease:
         self._only_sign(dead)
         deadline = monotonic() + BURY_S
         while not dead.memberid() and monotonic() < deadline:
-            self._serve([*mine, dead])
+            dead.poll(POLL_S)
+            self._serve(mine)
         _leave(dead)
 
     def _assigned(self, source: Consumer, places: Sequence[TopicPartition]) -> None:
