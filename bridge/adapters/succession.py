@@ -64,6 +64,7 @@ class Succession:
     async def _follow(self, member: Member, sight: Sight) -> None:
         place = await self._place()  # brokers may show it under the name of its predecessor
         _log.info("the leader at %s is in sight", Address(member.host, member.port))
+        self._members.forget()  # hours may pass
         if sight.is_open and await sight.outlive():
             await self._succeed(member, place)
 

@@ -13,9 +13,10 @@ import msgspec
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from bridge.adapters.kafka.client import CALL_TIMEOUT_S, Settings, admin_client, unavailable
+from bridge.adapters.kafka.client import Settings, admin_client, unavailable
 from bridge.adapters.kafka.topics import OwnTopics
 
+ANSWER_S: Final = 1.5
 _SIGNED: Final = re.compile(r"\.(?P<name>[0-9a-f]{32})\.(?P<port>[0-9]{1,5})$")
 
 
@@ -48,12 +49,17 @@ class Members:
             self._admin = admin_client(self._settings)
         group = self._own.lease
         try:
-            asked = self._admin.describe_consumer_groups([group], request_timeout=CALL_TIMEOUT_S)
+            asked = self._admin.describe_consumer_groups([group], request_timeout=ANSWER_S)
             members = asked[group].result().members
             found = [found for raw in members if (found := _member(raw, group))]
         except KafkaException as error:
+            self.forget()
             raise unavailable("looking at the lease's group", error) from error
         return sorted(found, key=lambda member: member.instance)
+
+    def forget(self) -> None:
+        """A client that has lived through its broker's restart thinks for long, a new one not."""
+        self._admin = None
 
 
 def _member(raw: Any, lease: str) -> Member | None:

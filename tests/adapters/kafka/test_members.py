@@ -59,6 +59,6 @@ def test_a_signature_is_at_the_end() -> None:
 
 
 def test_without_kafka_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CALL_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(module, "ANSWER_S", 0.3)
     with pytest.raises(SinkUnavailable, match="looking at the lease's group"):
         Members({"bootstrap.servers": "127.0.0.1:1"}, OwnTopics("x")).look()
