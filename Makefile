@@ -102,6 +102,7 @@ lock:
 		--no-emit-package pyspark --no-emit-package py4j -o $(IMAGE)/bridge.lock
 	echo pyspark | $(COMPILE) - --constraints requirements.lock -o $(IMAGE)/spark.lock
 	printf 'hatchling\nuv\n' | $(COMPILE) - --constraints requirements.lock -o $(IMAGE)/build.lock
+	echo checkov | $(COMPILE) - -o tests/helm/checkov.lock
 
 clean:
 	rm -rf $(VENV) data .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

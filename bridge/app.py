@@ -19,7 +19,7 @@ from bridge.adapters.gauges import measure
 from bridge.adapters.intake import Intake, ShardPump
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.health import KafkaHealth
-from bridge.adapters.kafka.lease import Lease
+from bridge.adapters.kafka.lease import Lease, new_name
 from bridge.adapters.kafka.sink import KafkaShardSink
 from bridge.adapters.kafka.topics import OwnTopics, cluster_of, ensure_lease, ensure_topics
 from bridge.adapters.kafka.tracer import Follower, Tracer
@@ -30,6 +30,7 @@ from bridge.adapters.meter import Meter
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.net.binary_server import BinaryServer
 from bridge.adapters.net.connection import Connection
+from bridge.adapters.net.lifeline import Lifeline
 from bridge.adapters.net.ping import PingServer
 from bridge.adapters.net.ports import require_free
 from bridge.adapters.remote_read.rpc_service import RpcService
@@ -38,6 +39,7 @@ from bridge.adapters.retained.service import RetainedService
 from bridge.adapters.runtime import remove_runtime, write_runtime
 from bridge.adapters.srmp_service import SrmpService
 from bridge.adapters.store.audit_index import AuditIndex
+from bridge.adapters.succession import Succession
 from bridge.adapters.telemetry import Telemetry
 from bridge.adapters.tracing import open_tracing
 from bridge.adapters.watch import Watch
@@ -104,6 +106,7 @@ class Appliance:
         self._follower: Follower | None = None
         self._health: KafkaHealth | None = None
         self._lease: Lease | None = None
+        self._lifeline: Lifeline | None = None
         self._admin = AdminServer(
             self,
             self.telemetry,
@@ -159,9 +162,8 @@ class Appliance:
         await self._ensure_topics(settings, own)  # what is wrong with them shows now
         await self._ask_kafka(partial(ensure_lease, settings, own))
         self._starting = STANDBY
-        self._lease = Lease(settings, own, self.config.lease_s)
-        announce("standby: waiting for the lease")
-        await self._lease.won()
+        await self._await_lease(settings, own, announce)
+        assert self._lease is not None
         self._starting = "taking over"
         announce("leading: taking over")
         lost = asyncio.create_task(self._lease.lost())
@@ -169,6 +171,24 @@ class Appliance:
         self._queues = MappedQueues(self.config)  # the files may have changed since
         await self._await_ports()
         return lost
+
+    async def _await_lease(
+        self, settings: dict[str, Any], own: OwnTopics, announce: Callable[[str], None]
+    ) -> None:
+        name, listen = new_name(), self.config.listen
+        if listen.lease is not None:
+            self._lifeline = Lifeline(listen.host, listen.lease, name)
+        port = self._lifeline.port if self._lifeline is not None else 0
+        self._lease = Lease(settings, own, self.config.lease_s, name=name, lifeline=port)
+        succession = asyncio.create_task(Succession(settings, own, self._lease).run())
+        announce("standby: waiting for the lease")
+        try:
+            await _unless(succession, self._lease.won())
+        finally:
+            succession.cancel()
+            await asyncio.gather(succession, return_exceptions=True)
+        if self._lifeline is not None:
+            await self._lifeline.open()
 
     async def _await_ports(self) -> None:
         """On one host the leader before us may not be quite gone."""
@@ -240,6 +260,8 @@ class Appliance:
             await asyncio.wait(closes, timeout=CLOSE_S)
         if self._lease is not None:  # not before: all that is ours is settled now
             await self._lease.leave(CLOSE_S)
+        if self._lifeline is not None:  # not before: we have not ended until then
+            self._lifeline.close()
         self._queues.close()
         if self._follower is not None:
             await asyncio.to_thread(self._follower.stop)
@@ -664,7 +686,7 @@ def _host_names() -> tuple[str, ...]:
 
 
 async def _unless(lost: asyncio.Task[None], work: Coroutine[Any, Any, None]) -> None:
-    """Do it, unless the lease is lost meanwhile."""
+    """Do it, unless the other one ends meanwhile: the lease is lost, say."""
     task = asyncio.create_task(work)
     try:
         await asyncio.wait((task, lost), return_when=asyncio.FIRST_COMPLETED)

@@ -153,6 +153,9 @@ class ListenConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Remote read by old queue managers, MS-MQQP; likewise 2116, 2127 and so on."""
     endpoint_mapper: Port | None = DefaultPort(135)
     """Tells RPC clients the ports above; off if nobody wrote it down and it cannot be had."""
+    lease: Port | None = 0
+    """With `standby` only: the other appliance sees by it at once that this one has ended. Whoever
+    connects is told a random name. Open it between the two."""
     admin: Port | None = 9180
     """The web page, the JSON API, /livez, /readyz and /metrics."""
     admin_host: HostName = "127.0.0.1"
@@ -160,7 +163,8 @@ class ListenConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     def __post_init__(self) -> None:
         taken: dict[int, str] = {}
-        for name in ("binary", "srmp", "srmp_tls", "rpc", "rpc_qp", "endpoint_mapper", "admin"):
+        listeners = ("binary", "srmp", "srmp_tls", "rpc", "rpc_qp", "endpoint_mapper")
+        for name in (*listeners, "lease", "admin"):
             port: int | None = getattr(self, name)
             if port and taken.setdefault(port, name) != name:
                 raise ConfigError(

@@ -319,6 +319,9 @@ def test_the_standby_takes_over_when_the_leader_stops(kafka: EmbeddedKafka, tmp_
             told = await asyncio.to_thread(get_json, admin, "/api/status")
             assert (told["ready"], told["reasons"]) == (False, ["standby"])
             assert (told["role"], list(told["listeners"])) == ("standby", ["admin"])
+            assert standby._lifeline is not None  # bound, not open
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.1", standby._lifeline.port))
             with pytest.raises(Unavailable, match="503 Service Unavailable"):
                 await asyncio.to_thread(get_json, admin, "/readyz")
             with pytest.raises(SinkUnavailable, match="not yet: standby"):

@@ -36,6 +36,7 @@ def test_the_defaults_of_the_design() -> None:
         "rpc": 2103,
         "rpc_qp": 2105,
         "endpoint_mapper": 135,
+        "lease": 0,
         "admin": 9180,
         "admin_host": "127.0.0.1",
     }

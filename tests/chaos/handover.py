@@ -9,6 +9,7 @@ import random
 import signal
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Final
 
 import psutil
@@ -17,6 +18,7 @@ from tests.chaos.faults import ACTIONS, FENCED_S, World
 from tests.chaos.fleet import KINDS
 from tests.chaos.history import Handover
 from tests.chaos.launcher import POINTS
+from tests.chaos.patient import Patient
 from tests.chaos.process import Bridge
 from tests.chaos.schedule import Step
 from tests.chaos.senders import RETAINED_KINDS
@@ -26,6 +28,7 @@ HANDOVER_KINDS: Final = (*RETAINED_KINDS, *KINDS)  # however few they are, reade
 LEASE_S: Final = 6.0  # the default, and what brokers take
 LEAD_S: Final = 60.0
 STOP_S: Final = 30.0
+STILL: Final = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
 WAITING, LEADING = "standby: waiting", "leading: taking over"
 # How one ends that is told that it leads no more.
 STEPPED_DOWN: Final = ("another appliance leads", "was taken over by another appliance")
@@ -37,12 +40,20 @@ class Pair(World):
     async def _start(self) -> None:
         await asyncio.to_thread(self.bridge.start)
         await self._start_standby()
+        self.patient = Patient(lambda: self._place("binary"), self.history.breaks)
+        await self.patient.start()
+
+    async def stop(self) -> None:
+        if hasattr(self, "patient"):
+            await self.patient.stop()
+        await super().stop()
 
     async def _start_standby(self) -> None:
         self._other.launch()
         await asyncio.to_thread(self._other.wait_line, WAITING)
 
     async def _act(self, step: Step) -> None:
+        await self._check_alive()  # again: a lease that ran out may have gone to the other one
         self._signalled = time.monotonic()
         await {**ACTIONS, **HANDOVERS}[step.action](self, step)
 
@@ -208,6 +219,8 @@ def _stepped_down(bridge: Bridge) -> bool:
 
 
 async def _stands_still(pid: int) -> None:
-    process = psutil.Process(pid)
-    while process.status() != psutil.STATUS_STOPPED:  # noqa: ASYNC110 - nobody tells
-        await asyncio.sleep(0.005)
+    """Or has just ended: after an outage longer than the lease another one may lead."""
+    with suppress(psutil.NoSuchProcess):
+        process = psutil.Process(pid)
+        while process.status() not in STILL:  # noqa: ASYNC110 - nobody tells
+            await asyncio.sleep(0.005)

@@ -138,6 +138,15 @@ class Handover:
     listening_at: float
 
 
+@dataclass(frozen=True, slots=True)
+class Break:
+    """What a sender with MSMQ's retry timer saw: its session broke, and it got in again."""
+
+    at: float
+    tries: int  # 1: its first retry found an open door
+    in_at: float
+
+
 @dataclass(slots=True)
 class History:
     ops: list[Op] = field(default_factory=list)
@@ -147,6 +156,7 @@ class History:
     takes: list[Take] = field(default_factory=list)
     looks: list[Look] = field(default_factory=list)
     handovers: list[Handover] = field(default_factory=list)
+    breaks: list[Break] = field(default_factory=list)
     # Not about a message: the bridge broke the protocol, or ended by itself.
     surprises: list[str] = field(default_factory=list)
     events: Counter[str] = field(default_factory=Counter)

@@ -1,6 +1,6 @@
 """The verdict: what was sent, what was done to it, what is wrong, and the seed that repeats it."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,10 +8,12 @@ from itertools import product
 from statistics import median
 
 from tests.chaos.checker import Fault, counts
-from tests.chaos.history import History, Mode
+from tests.chaos.history import Break, History, Mode
+from tests.chaos.patient import RETRY_S
 from tests.chaos.senders import RECONNECT_S
 
 SHOWN = 5  # of a kind
+NOTICED_S = 1.0  # at the latest the harness knows that a leader died at a point
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +84,31 @@ def _handovers(history: History) -> Iterable[str]:
             f"{_range(listening)}, until its first ack {_range(acked)}"
         )
 
+    yield from _breaks(history)
     if history.handovers:
-        yield "a sender comes again {} to {} s after its session broke".format(*RECONNECT_S)
+        yield "the other senders come again {} to {} s after theirs".format(*RECONNECT_S)
+
+
+def _breaks(history: History) -> Iterable[str]:
+    """By the last hand-over before; a retry may run into the next one, which is not that one's."""
+    handovers = sorted(history.handovers, key=lambda one: one.at)
+    moments = [one.at for one in handovers]
+    found: dict[str, list[Break]] = {}
+    for each in history.breaks:
+        if place := bisect_right(moments, each.at + NOTICED_S):
+            found.setdefault(handovers[place - 1].kind, []).append(each)
+    for kind, mine in sorted(found.items()):
+        first = sum(one.tries == 1 for one in mine)
+        next_one = sum(
+            one.tries > 1 and any(NOTICED_S < at - one.at < RETRY_S for at in moments)
+            for one in mine
+        )
+        line = (
+            f"a sender with MSMQ's retry timer of {RETRY_S:g} s, {kind}: {len(mine)} breaks, "
+            f"its first retry got in {first} times"
+        )
+        line += f", ran into the next hand-over {next_one} times" if next_one else ""
+        yield f"{line}; longest silence {max(one.in_at - one.at for one in mine):.1f} s"
 
 
 def _range(values: Sequence[float]) -> str:

@@ -8,11 +8,13 @@ import pytest
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from tests.chaos.bugs import BUGS
-from tests.chaos.handover import HANDOVERS, handovers
-from tests.chaos.history import Handover, History, Mode, Op
+from tests.chaos.handover import HANDOVERS, Pair, handovers
+from tests.chaos.history import Break, Handover, History, Mode, Op
 from tests.chaos.report import summary
 from tests.chaos.run import Settings, run
 from tests.chaos.schedule import Step
+from tests.support.kafka import unique
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(240)
 BLOCK = 20
@@ -33,6 +35,29 @@ def test_nothing_is_wrong_after_hand_overs(broker: EmbeddedKafka, tmp_path: Path
     )
     verdict = asyncio.run(run(broker, tmp_path, STEPS, settings))
     assert verdict.passed, "\n".join(verdict.lines())
+
+
+@pytest.mark.kafka
+def test_the_first_retry_finds_an_open_door(broker: EmbeddedKafka, tmp_path: Path) -> None:
+    """A session that broke is tried again after 5 s (MS-MQQB 3.1.6.1, QB-27): somebody listens.
+
+    Told to stop or killed: the lease of a minute is not what it waits for."""
+
+    async def test() -> None:
+        pair = Pair(broker, tmp_path, unique("retry"), 1801, senders=1, lease_s=60)
+        breaks = pair.history.breaks
+        try:
+            await pair._start()
+            await pair._act(Step(action="hand over", gap=0))  # SIGTERM
+            await until(lambda: breaks)
+            await pair._act(Step(action="kill bridge", gap=0))  # SIGKILL
+            await until(lambda: len(breaks) > 1)
+            assert [each.tries for each in breaks] == [1, 1]
+            assert pair.history.surprises == []
+        finally:
+            await pair.stop()
+
+    asyncio.run(test())
 
 
 @pytest.mark.kafka
@@ -74,3 +99,14 @@ def test_the_first_ack_is_one_of_the_new_leader() -> None:
         "hand-overs, planned: 1; seconds until the next one listens 2.0 (2.0 to 2.0), "
         "until its first ack 2.2 (2.2 to 2.2)"
     )
+
+
+def test_what_a_patient_sender_saw_is_told_by_kind() -> None:
+    handovers = [Handover("planned", 10.0, 11.0, 12.0), Handover("killed", 20.0, 21.0, 22.0)]
+    breaks = [Break(10.1, 1, 15.2), Break(16.0, 2, 26.0), Break(19.9, 1, 25.0)]
+    assert list(summary(History(handovers=handovers, breaks=breaks), {}, set()))[-3:-1] == [
+        "a sender with MSMQ's retry timer of 5 s, killed: 1 breaks, "
+        "its first retry got in 1 times; longest silence 5.1 s",
+        "a sender with MSMQ's retry timer of 5 s, planned: 2 breaks, its first retry got in "
+        "1 times, ran into the next hand-over 1 times; longest silence 10.0 s",
+    ]

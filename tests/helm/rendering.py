@@ -27,12 +27,17 @@ def template(*options: str, name: str = RELEASE) -> subprocess.CompletedProcess[
     return helm("template", name, str(CHART), "--namespace", NAMESPACE, *options)
 
 
-@cache
-def rendered(values: str, *options: str) -> tuple[Object, ...]:
-    """All objects of a values file, by its name."""
+def manifests_of(values: str, *options: str) -> str:
+    """All that the chart makes of a values file, by its name."""
     done = template("--values", str(VALUES / f"{values}.yaml"), *options)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
-    documents = YAML(typ="safe", pure=True).load_all(done.stdout)
+    return done.stdout
+
+
+@cache
+def rendered(values: str, *options: str) -> tuple[Object, ...]:
+    """The same as objects."""
+    documents = YAML(typ="safe", pure=True).load_all(manifests_of(values, *options))
     return tuple(document for document in documents if document is not None)
 
 

@@ -110,6 +110,7 @@ def test_the_configuration_is_one_that_the_program_takes(values: str, tmp_path: 
     listen = config.listen
     names = ("binary", "ping", "srmp", "srmp_tls", "rpc", "rpc_qp", "endpoint_mapper", "admin")
     assert {name: ports.get(name) for name in names} == {n: getattr(listen, n) for n in names}
+    assert ports.get("lease", 0) == listen.lease
     assert all(port is None or port >= 1024 for port in ports.values())  # no right to others
     used = [*config.kafka.values(), config.admin.token_file, config.rpc.users, config.srmp.key]
     for value in used:
@@ -157,6 +158,8 @@ def test_of_two_one_waits(values: str) -> None:
     args = spec["template"]["spec"]["containers"][0]["args"]
     assert ("--standby" in args) is (spec["replicas"] == 2)
     assert parsed(args) == ("serve",)
+    ports = {port["name"] for port in spec["template"]["spec"]["containers"][0]["ports"]}
+    assert ("lease" in ports) is (spec["replicas"] == 2)
 
 
 @pytest.mark.parametrize("values", FILES)
@@ -241,13 +244,18 @@ def test_the_budget_and_the_spread() -> None:
 
 def test_the_network_policy() -> None:
     policy = one("NetworkPolicy", rendered("everything"), "msmq")["spec"]
-    senders, admin = policy["ingress"]
+    senders, admin, lease = policy["ingress"]
     assert {p["port"] for p in senders["ports"]} == {1801, 3527, 8080, 8443, 2203, 2205, 10135}
     assert senders["from"][0] == {"ipBlock": {"cidr": "10.0.0.0/8"}}
     assert [p["port"] for p in admin["ports"]] == [9280]
     assert admin["from"][0] == {"podSelector": {}}
     assert "namespaceSelector" in admin["from"][1]
-    dns, kafka, acks, extra = policy["egress"]
+    dns, kafka, lease_out, acks, extra = policy["egress"]
+    labels = one("StatefulSet", rendered("everything"))["spec"]["template"]["metadata"]["labels"]
+    for rule, [peer] in ((lease, lease["from"]), (lease_out, lease_out["to"])):  # each other
+        assert rule["ports"] == [{"port": 9181, "protocol": "TCP"}]
+        assert peer["podSelector"]["matchLabels"].items() <= labels.items()
+        assert peer["podSelector"]["matchLabels"]["app.kubernetes.io/component"] == "appliance"
     assert {p["port"] for p in dns["ports"]} == {53}
     assert kafka["to"] == [{"ipBlock": {"cidr": "10.9.0.0/16"}}]
     assert ({p["port"] for p in acks["ports"]}, acks["to"]) == (

@@ -1,6 +1,6 @@
 """What a policy checker asks of manifests, as assertions over every values file.
 
-The rules of the "restricted" Pod Security Standard, and what checkov and kube-linter look for.
+The rules of the "restricted" Pod Security Standard, and more; checkov itself is in test_checkov.py.
 """
 
 import re

@@ -15,6 +15,7 @@ Settings = Mapping[str, Any]
 
 MAX_MESSAGE_BYTES: Final = 8 << 20  # a 4 MiB packet, its headers twice, and room
 CALL_TIMEOUT_S: Final = 20.0
+CLIENT_ID: Final = "msmq-bridge"
 
 _log = logging.getLogger(__name__)
 SAME_LINE_S: Final = 30.0
@@ -71,7 +72,7 @@ def unavailable(doing: str, error: Exception) -> SinkUnavailable:
 
 def _common(settings: Settings) -> dict[str, Any]:
     return {
-        "client.id": "msmq-bridge",
+        "client.id": CLIENT_ID,
         "socket.nagle.disable": True,
         "reconnect.backoff.max.ms": 1000,  # an appliance wants its broker back soon
         "allow.auto.create.topics": False,
@@ -120,18 +121,21 @@ def consumer(settings: Settings, group: str, isolation: str = "read_committed") 
     )
 
 
-def member(settings: Settings, group: str, session_s: float) -> Consumer:
+def member(
+    settings: Settings, group: str, session_s: float, *, instance: str, client_id: str
+) -> Consumer:
     """Of a consumer group whose members read nothing; it is soon known that one is gone.
 
-    A static member (group.instance.id) would be waited for although it has left."""
-    mine = {name: value for name, value in settings.items() if name != "group.instance.id"}
+    A static one, so that another can take its place: it leaves by `unsubscribe`, not by `close`."""
     return Consumer(
         {
-            **_common(mine),
+            **_common(settings),
+            "client.id": client_id,
             "group.id": group,
+            "group.instance.id": instance,
             "group.protocol": "classic",  # in the other one brokers set the time-outs
             "session.timeout.ms": int(session_s * 1000),
-            "heartbeat.interval.ms": min(500, int(session_s * 1000) // 3),
+            "heartbeat.interval.ms": min(200, int(session_s * 1000) // 3),
             "partition.assignment.strategy": "cooperative-sticky",
             "isolation.level": "read_committed",
             "enable.auto.commit": False,

@@ -14,7 +14,7 @@ from confluent_kafka import (
     Message,
     TopicPartition,
 )
-from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from bridge.adapters.kafka.client import CALL_TIMEOUT_S, Settings, admin_client, consumer
 from bridge.model.errors import SinkUnavailable
@@ -48,7 +48,7 @@ class Tail:
         self._settings, self._group = settings, group or f"{topic}-reader"
         self._place = TopicPartition(topic, partition, start)
         self._read_to = start
-        self._admin = admin_client(settings)
+        self._admin: AdminClient | None = None
         self._source: Consumer | None = None
 
     def read(self) -> Iterator[Message]:
@@ -95,6 +95,12 @@ class Tail:
         return self._source
 
     def _end(self) -> int:
+        if self._admin is None:
+            admin = admin_client(self._settings)
+            # A client that is asked for offsets before it knows where the partition is may think
+            # for 3 s about it.
+            admin.list_topics(self._place.topic, timeout=CALL_TIMEOUT_S)
+            self._admin = admin
         futures = self._admin.list_offsets(
             {self._place: OffsetSpec.latest()},  # type: ignore[no-untyped-call]
             isolation_level=IsolationLevel.READ_UNCOMMITTED,

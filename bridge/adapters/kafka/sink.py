@@ -81,6 +81,8 @@ class KafkaShardSink:
                 self._stop_if_replaced(self._read_state())
             alone = {"batch.num.messages": 1} if self._single else {}
             self._producer = producer({**self._settings, **alone}, self._transactional_id)
+            # One that has no connection yet would ask for its coordinator twice, 0.5 s apart.
+            self._producer.list_topics(self._own.state, timeout=CALL_TIMEOUT_S)
             self._producer.init_transactions(CALL_TIMEOUT_S)
             snapshot = Snapshot(self._read_state(), self._read_seen())
             # Also when we were only cut off: another owner's unit numbers are not ours.

@@ -194,6 +194,7 @@ def committed_ends(settings: Settings, topics: Mapping[str, int]) -> dict[str, d
         return ends
     admin = admin_client(settings)
     try:
+        _existing(admin)  # as in reader.py
         futures = admin.list_offsets(
             places, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=CALL_TIMEOUT_S
         )

@@ -77,6 +77,11 @@ the same inside and outside.
 {{- end }}
 {{- end }}
 
+{{/* Two pods: by this port the standby sees at once that the leader's process has ended. */}}
+{{- define "msmq-bridge.leasePort" -}}
+9181
+{{- end }}
+
 {{/* What Strimzi's user and cluster say about the connection; what `config.kafka` says wins. */}}
 {{- define "msmq-bridge.kafka" -}}
 {{- $user := .Values.strimzi.user }}
@@ -114,6 +119,9 @@ sasl.password: {file: {{ $secrets }}/{{ $name }}/password}
 {{/* bridge.yaml: the user's, with what only the chart can know. */}}
 {{- define "msmq-bridge.config" -}}
 {{- $listen := dict "host" "0.0.0.0" "admin" .Values.admin.port "admin_host" "0.0.0.0" }}
+{{- if eq (int .Values.replicas) 2 }}
+{{- $_ := set $listen "lease" (include "msmq-bridge.leasePort" . | int) }}
+{{- end }}
 {{- range include "msmq-bridge.listeners" . | fromYamlArray }}
 {{- $_ := set $listen .key (ternary .inside nil .enabled) }}
 {{- end }}

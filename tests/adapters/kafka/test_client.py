@@ -53,15 +53,16 @@ def test_clients_are_made_without_a_broker() -> None:
     assert producer(NOWHERE, "id") is not None
     made = consumer(NOWHERE, "group")
     made.close()
-    member({**NOWHERE, "group.instance.id": "static"}, "group", 6.0).close()
+    member(NOWHERE, "group", 6.0, instance="i", client_id="c").close()
 
 
-def test_a_member_is_never_static(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would be waited for although it has left."""
+def test_a_member_is_what_the_lease_needs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the settings say that are meant for other clients."""
     made: list[dict[str, object]] = []
     monkeypatch.setattr(client, "Consumer", lambda settings, **_: made.append(settings))
-    member({**NOWHERE, "group.instance.id": "x", "session.timeout.ms": 45_000}, "group", 6.0)
-    assert "group.instance.id" not in made[0]
+    theirs = {**NOWHERE, "group.instance.id": "x", "client.id": "y", "session.timeout.ms": 45_000}
+    member(theirs, "group", 6.0, instance="i", client_id="c")
+    assert (made[0]["group.instance.id"], made[0]["client.id"]) == ("i", "c")
     assert made[0]["session.timeout.ms"] == 6000
     assert made[0]["partition.assignment.strategy"] == "cooperative-sticky"
 

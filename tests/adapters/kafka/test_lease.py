@@ -8,7 +8,8 @@ import pytest
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.lease import Lease, LeaseLost
-from bridge.adapters.kafka.topics import OwnTopics, ensure_lease
+from bridge.adapters.kafka.members import Member, Members
+from bridge.adapters.kafka.topics import OwnTopics, ensure_lease, ensure_topics
 from tests.support.kafka import unique
 from tests.support.waiting import until
 
@@ -90,6 +91,67 @@ def test_one_that_is_taken_away_is_lost(kafka: EmbeddedKafka) -> None:
         with pytest.raises(LeaseLost):
             await lease.lost()
         await lease.leave(SOON_S)
+
+    run(test())
+
+
+def test_who_inherits_leads_at_once_and_the_other_is_turned_away(kafka: EmbeddedKafka) -> None:
+    """The lease of a minute does not run out in this test. Wrongly suspected, it is lost."""
+    settings, own = {"bootstrap.servers": kafka.bootstrap_servers}, OwnTopics(unique("lease"))
+    ensure_lease(settings, own)
+    ensure_topics(settings, own, 1, ())
+    members = Members(settings, own)
+
+    async def seen(*, leads: str) -> list[Member]:
+        """All members, once the group shows that one leads."""
+        while True:
+            found = await asyncio.to_thread(members.look)
+            if any(one.leads and one.instance == leads for one in found):
+                return found
+
+    async def test() -> None:
+        first = Lease(settings, own, 60.0, lifeline=1)
+        await first.won()
+        second = Lease(settings, own, 60.0, lifeline=2)
+        await until(lambda: second._passed_over)
+        place = first.name
+        second.inherit(place)
+        with pytest.raises(LeaseLost):
+            await first.lost()
+        assert second.is_held
+        found = await seen(leads=place)
+        assert {one.instance for one in found} >= {place, second.name}  # as itself, too
+        third = Lease(settings, own, 60.0, lifeline=3)
+        await until(lambda: third._passed_over)
+        assert not second._gone.is_set()
+        third.inherit(place, (second.name,))
+        with pytest.raises(LeaseLost):
+            await second.lost()
+        while second.name in {one.instance for one in await seen(leads=place)}:
+            pass  # until it is buried: nobody waits for it
+        await asyncio.gather(*(lease.leave(SOON_S) for lease in (first, second)))
+        fourth = Lease(settings, own, 60.0)
+        await until(lambda: fourth._passed_over)
+        await third.leave(SOON_S)  # with both of its members, at once
+        await fourth.won()
+        await fourth.leave(SOON_S)
+
+    run(test())
+
+
+def test_an_heir_whom_the_group_passes_over_ends(kafka: EmbeddedKafka) -> None:
+    join = group(kafka)
+
+    async def test() -> None:
+        leader = join()
+        await leader.won()
+        heir = join()
+        await until(lambda: heir._passed_over)
+        heir.inherit("nobody")  # the leader stays where it is
+        with pytest.raises(LeaseLost):
+            await heir.lost()
+        assert not leader._gone.is_set()
+        await asyncio.gather(leader.leave(SOON_S), heir.leave(SOON_S))
 
     run(test())
 
