@@ -32,9 +32,8 @@ def swapped(
     here = Window.partitionBy("domain", "slice").orderBy("offset")
     before = F.max("place").over(here.rowsBetween(Window.unboundedPreceding, -1))
     inside = rows.withColumn("before", before).where(F.col("place") < F.col("before"))
-    across = rows.join(_overtaken(rows, streams), on=["domain", "slice"], how="inner").where(
-        F.col("place") < F.col("highest")
-    )
+    overtaken = F.broadcast(_overtaken(rows, streams))
+    across = rows.join(overtaken, on=["domain", "slice"]).where(F.col("place") < F.col("highest"))
     found = inside.select("message_id", "queue").union(across.select("message_id", "queue"))
     return event(
         found,
@@ -49,7 +48,8 @@ def swapped(
 def reached(landed: DataFrame, streams: DataFrame) -> DataFrame:
     """How far each stream has come: (`domain`, `sequence`, `number`), as `swapped` takes it."""
     both = _in_streams(landed).select(*streams.columns).union(streams)
-    highest = both.groupBy("domain").agg(F.max(_place()).alias("place"))
+    numbers = both.groupBy("domain", "sequence").agg(F.max("number").alias("number"))
+    highest = numbers.groupBy("domain").agg(F.max(_place()).alias("place"))
     return highest.select("domain", "place.sequence", "place.number")
 
 
@@ -63,8 +63,13 @@ def _place() -> Column:
 
 def _overtaken(rows: DataFrame, streams: DataFrame | None) -> DataFrame:
     """Slices with something lower than what an earlier slice of the stream has: usually none."""
-    extremes = rows.groupBy("domain", "slice").agg(
-        F.max("place").alias("most"), F.min("place").alias("least")
+    # Numbers first: of structs Spark keeps no hash table.
+    numbers = rows.groupBy("domain", "slice", "place.sequence").agg(
+        F.max("place.number").alias("most"), F.min("place.number").alias("least")
+    )
+    extremes = numbers.groupBy("domain", "slice").agg(
+        F.max(F.struct("sequence", F.col("most").alias("number"))).alias("most"),
+        F.min(F.struct("sequence", F.col("least").alias("number"))).alias("least"),
     )
     if streams is not None:  # as a slice before all others
         before = (F.col("domain"), F.lit(-1).alias("slice"), _place().alias("most"))

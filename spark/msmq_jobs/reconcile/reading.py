@@ -32,6 +32,11 @@ from msmq_jobs.sources.kafka import read_range
 from msmq_jobs.sources.locator import Export, parse_source
 
 WORK: Final = ".work"  # in --out, while it runs
+SETTINGS: Final = {
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",  # a header twice is no failure
+    # A small table in front of the large one helps where groups are few; ours are the messages.
+    "spark.sql.codegen.aggregate.map.twolevel.enabled": "false",
+}
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +67,8 @@ class Reading:
 
     def __init__(self, spark: SparkSession, order: Order, watcher: Watcher) -> None:
         require_connector(spark)
-        spark.conf.set("spark.sql.mapKeyDedupPolicy", "LAST_WIN")  # a header twice is no failure
+        for key, value in SETTINGS.items():
+            spark.conf.set(key, value)
         self._spark, self._order, self._watcher = spark, order, watcher
         self.place: Place = look_around(order.config)
         self._out = Folder(spark, order.out)
