@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 
-.PHONY: setup run test long lint unit bench mass profile soak soak-backfill prove-reconcile bench-reconcile
+.PHONY: setup run test long lint unit bench mass profile soak soak-backfill prove-reconcile
 .PHONY: spark-wheel screenshots fuzz clean lock
 .DEFAULT_GOAL := help
 
@@ -21,7 +21,6 @@ help:
 	@echo "make soak-backfill  100,000 messages backfilled, killed at random meanwhile (MESSAGES= SEED=)"
 	@echo "make spark-wheel  dist/*.whl, and the same as *.zip for spark-submit --py-files"
 	@echo "make prove-reconcile  planted faults of every kind among a million messages: each found, none invented (COUNT= SEED=)"
-	@echo "make bench-reconcile  ten million messages beside a bare full outer join (MESSAGES=)"
 	@echo "make screenshots  of the parity report (REPORT=report.json: of a real one) and of the web page (SECONDS=300), into examples"
 	@echo "make fuzz   every parser, guided by coverage (MINUTES=5)"
 	@echo "make setup / lock / clean / chart (what is made from values.yaml of the Helm chart)"
@@ -78,9 +77,6 @@ soak-backfill: setup
 
 prove-reconcile: setup
 	$(BIN)/python -m tests.spark.reconcile.planted --count $(COUNT) $(if $(SEED),--seed $(SEED))
-
-bench-reconcile: setup
-	$(BIN)/python -m tests.spark.reconcile.bench $(if $(filter command line,$(origin MESSAGES)),--messages $(MESSAGES))
 
 spark-wheel: setup
 	$(BIN)/uv build --wheel --out-dir dist .

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def print_summary(told: Summary) -> None:
     """The table on stdout, the problems on stderr, one line each."""
     title = f"run {told.run}" + (" (dry run: nothing was written)" if told.dry_run else "")
-    rows: list[Any] = [_row(line, told.dry_run) for line in told.queues]
+    rows: list[Any] = [_row(line) for line in told.queues]
     out = console()
     if rows:
         out.print(table(rows, title))
@@ -24,14 +24,13 @@ def print_summary(told: Summary) -> None:
         sys.stderr.write(f"msmq-bridge: {text}\n")
 
 
-def _row(line: QueueCount, dry_run: bool) -> dict[str, Any]:
-    goes = "would be written" if dry_run else "to write"
+def _row(line: QueueCount) -> dict[str, Any]:
     return {
         "source": line.source,
         "queue": line.queue,
         "topic": line.topic,
         "messages": line.messages,
-        "what": f"skipped: {line.skipped}" if line.skipped else goes,
+        "what": f"skipped: {line.skipped}" if line.skipped else line.result or "would be written",
     }
 
 

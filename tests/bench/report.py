@@ -18,6 +18,7 @@ from tests.bench.scenarios import (
     KIB,
     LATENCIES,
     MEMORY,
+    RECONCILE,
     REMOTE,
     SPARK,
     START_UP,
@@ -154,6 +155,15 @@ def _rest(results: Results) -> Iterable[tuple[str, str]]:
                 f"{row['messages']:,} x 1 KiB {what}: per second",
                 f"{row['per_second']:,.0f}{beside}",
             )
+    if row := results.get(RECONCILE):
+        yield (
+            f"{row['messages']:,} messages reconciled; a bare full outer join of their ids",
+            f"{row['seconds']:.0f} / {row['join_s']:.0f} s",
+        )
+        yield (
+            "  twice the data: as long; peak memory",
+            (f"{row['growth']:.2f} times; {row['peak_gib']:.1f} GiB"),
+        )
 
 
 def _spread(row: Mapping[str, Any]) -> str:

@@ -27,6 +27,8 @@ from tests.bench.scenarios import (
     MANY,
     MEMORY,
     QUICK,
+    RECONCILE,
+    RECONCILE_COUNT,
     REMOTE,
     REMOTE_COUNT,
     SMALL,
@@ -80,6 +82,10 @@ class Runner:
             progress("spark: a backfill, and Spark's plain sink")
             count = SPARK_COUNT // QUICK if self._quick else SPARK_COUNT
             self._results |= spark_rows.measured(self._bootstrap, self._folder / "spark", count)
+        if RECONCILE in wanted:
+            progress("reconcile: verdicts, and a bare join")
+            count = RECONCILE_COUNT // QUICK if self._quick else RECONCILE_COUNT
+            self._results |= spark_rows.reconciled(count)
         for flood in FLOODS:
             if flood.name in wanted:
                 self._flood(flood)

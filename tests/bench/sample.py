@@ -3,7 +3,7 @@
 from typing import Any
 
 from tests.bench.report import document
-from tests.bench.scenarios import FLOODS, LATENCIES, MEMORY, REMOTE, SPARK, START_UP
+from tests.bench.scenarios import FLOODS, LATENCIES, MEMORY, RECONCILE, REMOTE, SPARK, START_UP
 
 
 def sample_results() -> dict[str, dict[str, Any]]:
@@ -48,6 +48,8 @@ def sample_results() -> dict[str, dict[str, Any]]:
     for name in SPARK:
         results[name] = {"messages": 50_000, "seconds": 25.0, "per_second": 2000.0}
     results["spark/backfill"]["of_sink"] = 0.25
+    results[RECONCILE] = {"messages": 10_000_000, "join_s": 60.0, "seconds": 84.0, "of_join": 1.4}
+    results[RECONCILE] |= {"half_s": 41.0, "growth": 2.05, "peak_gib": 2.2}
     return results
 
 

@@ -130,7 +130,14 @@ SPARK: Mapping[str, str] = {
     "spark/backfill": "backfilled from an export",
     "spark/sink": "by Spark's plain Kafka sink",
 }
-NAMES = (*(flood.name for flood in FLOODS), *LATENCIES, MEMORY, START_UP, *REMOTE, *SPARK)
+# Verdicts on ten million messages, beside a bare full outer join of the same ledgers.
+RECONCILE_COUNT = 10_000_000
+RECONCILE = "reconcile/verdicts"
+NAMES = (
+    *(flood.name for flood in FLOODS),
+    *(*LATENCIES, MEMORY, START_UP),
+    *(*REMOTE, *SPARK, RECONCILE),
+)
 
 
 def chosen(pattern: str) -> list[str]:
@@ -166,6 +173,7 @@ TARGETS = (
     Target("memory of an idle session", MEMORY, "kib_per_session", 64.0, " KiB", True),
     Target("start-up, of a plain read of the state", START_UP, "of_plain_read", 2.0, "x", True),
     Target("  what the streams add to it", START_UP, "added_of_plain_read", 2.0, "x", True),
+    Target("verdicts, of a bare join's time", RECONCILE, "of_join", 1.5, "x", True),
     Target(
         "CPU of the load generator, of the bridge's", MAIN.name, "sender_of_bridge", 0.1, "", True
     ),

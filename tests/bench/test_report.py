@@ -39,8 +39,9 @@ def test_tables_show_every_figure_beside_its_target() -> None:
         assert part in text
     assert text.count("4,000, 150 / 200 µs") == 3  # remote read beside a Kafka consumer
     assert "2,000, 0.25 of the sink" in text
+    assert "84 / 60 s" in text  # verdicts beside a bare join
     rows = [line for line in text.splitlines() if "reached" in line]
-    assert len(rows) == len(sample()["targets"]) == 10
+    assert len(rows) == len(sample()["targets"]) == 11
     assert sum("not reached" in row for row in rows) == 3
 
 

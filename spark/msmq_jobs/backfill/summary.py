@@ -23,6 +23,7 @@ class QueueCount(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     messages: int
     skipped: str = ""  # why; empty: they go
+    result: str = ""  # what became of those that went
     detail: str = ""
 
 
@@ -57,23 +58,14 @@ def of(
     removed: int = 0,
 ) -> Summary:
     """`counts` are rows of `transforms.counted`, `results` of `transforms.results`."""
-    queues = [
-        QueueCount(
-            source=row["origin"] or "",
-            queue=row["queue"] or "",
-            topic=row["topic"] or "",
-            messages=row["messages"],
-            skipped=row["reason"] or "",
-            detail=row["detail"] or "",
-        )
-        for row in counts
-    ]
+    planned = [_line(row, skipped=row["reason"] or "") for row in counts]
+    went = [_line(row, result=row["result"]) for row in results]
+    to_write = [line for line in planned if not line.skipped]
+    queues = [line for line in planned if line.skipped] + (to_write if dry_run else went)
+    queues.sort(key=lambda line: (line.source, line.queue, line.topic, line.skipped, line.result))
     became: dict[str, int] = {}
-    lost: list[str] = []
-    for row in results:
-        became[row["result"]] = became.get(row["result"], 0) + row["messages"]
-        if row["result"] == FAILED:
-            lost.append(f"{row['topic']}: {row['messages']} not written: {row['detail']}")
+    for line in went:
+        became[line.result] = became.get(line.result, 0) + line.messages
     skipped: dict[str, int] = {}
     for line in queues:
         if line.skipped:
@@ -83,8 +75,8 @@ def of(
         run=folder.run,
         folder=folder.root,
         dry_run=dry_run,
-        read=sum(line.messages for line in queues),
-        to_write=sum(line.messages for line in queues if not line.skipped),
+        read=sum(line.messages for line in planned),
+        to_write=sum(line.messages for line in to_write),
         written=became.get(WRITTEN, 0) + became.get(DOUBLED, 0),
         already_there=there,
         skipped=skipped,
@@ -93,7 +85,19 @@ def of(
         removed=removed,
         not_found=not_found,
         queues=queues,
-        problems=[*_problems(queues, refused, became, not_found), *lost],
+        problems=list(_problems(queues, refused, became, not_found)),
+    )
+
+
+def _line(row: Any, skipped: str = "", result: str = "") -> QueueCount:
+    return QueueCount(
+        source=row["origin"] or "",
+        queue=row["queue"] or "",
+        topic=row["topic"] or "",
+        messages=row["messages"],
+        skipped=skipped,
+        result=result,
+        detail=row["detail"] or "",
     )
 
 
@@ -112,6 +116,9 @@ def _problems(
         yield f"{not_found} of the plan's messages are in no source"
     if doubled := became.get(DOUBLED, 0):
         yield f"{doubled} were brought in by live traffic at the same moment: they are there twice"
+    for line in queues:
+        if line.result == FAILED:
+            yield f"{line.topic}: {line.messages} not written: {line.detail}"
 
 
 _WORDS: Final = {

@@ -177,11 +177,11 @@ def counted(routed: DataFrame) -> DataFrame:
 
 
 def results(written: DataFrame) -> DataFrame:
-    """How many messages each end had, by topic."""
+    """How many messages each end had, by source and topic."""
     return (
-        written.groupBy("queue", "topic", "result")
+        written.groupBy(ORIGIN, "queue", "topic", "result")
         .agg(F.count("*").alias("messages"), F.min("detail").alias("detail"))
-        .orderBy("queue", "topic", "result")
+        .orderBy(ORIGIN, "queue", "topic", "result")
     )
 
 

@@ -12,11 +12,14 @@ def count(messages: int, reason: str | None = None, detail: str | None = None) -
 
 
 def result(name: str, messages: int, detail: str | None = None) -> dict[str, Any]:
-    return {"queue": "q", "topic": "t", "result": name, "messages": messages, "detail": detail}
+    row = {"origin": "a.jsonl", "queue": "q", "topic": "t", "messages": messages}
+    return row | {"result": name, "detail": detail}
 
 
-def told(*counts: Any, results: Any = (), refused: Any = (), not_found: int = 0) -> Summary:
-    return of(RunFolder("out", "run-1"), False, counts, results, refused, not_found)
+def told(
+    *counts: Any, results: Any = (), refused: Any = (), not_found: int = 0, dry_run: bool = False
+) -> Summary:
+    return of(RunFolder("out", "run-1"), dry_run, counts, results, refused, not_found)
 
 
 def test_all_done() -> None:
@@ -30,6 +33,18 @@ def test_all_done() -> None:
     assert (found.read, found.to_write, found.written, found.already_there) == (10, 3, 2, 3)
     assert found.skipped == {"expired": 1, "filtered": 4}
     assert (found.problems, found.exit_code) == ([], 0)
+
+
+def test_the_lines_say_what_became_of_them() -> None:
+    """A dry run has only what would be."""
+    planned = count(3), count(2, "expired")
+    would = [
+        (line.messages, line.skipped, line.result) for line in told(*planned, dry_run=True).queues
+    ]
+    assert would == [(3, "", ""), (2, "expired", "")]
+    done = told(*planned, results=[result("written", 2), result("failed", 1, "gone")])
+    became = [(line.messages, line.skipped, line.result) for line in done.queues]
+    assert became == [(1, "", "failed"), (2, "", "written"), (2, "expired", "")]
 
 
 def test_a_part_of_it() -> None:

@@ -1,6 +1,6 @@
 """How long verdicts take beside a bare full outer join of the same ledgers, in one run.
 
-    make bench-reconcile MESSAGES=10000000
+    python -m tests.bench.reconcile --count 10000000
 
 The ledgers are made by Spark as Parquet: reading Kafka is not the subject here. The join counts
 the ids of the three of them and nothing else; the verdicts are made and kept as Parquet, with all
@@ -10,8 +10,8 @@ set of the JVM and its Python workers.
 """
 
 import argparse
+import json
 import os
-import sys
 import tempfile
 import threading
 import time
@@ -32,7 +32,6 @@ from msmq_jobs.session import open_session
 
 STREAMS = 20
 PARTITIONS = 8
-WARM = 300_000
 KEY = ["message_id", "queue"]
 
 
@@ -121,40 +120,39 @@ def timed(work: Callable[[], Any]) -> tuple[Any, float]:
     return work(), time.monotonic() - start
 
 
-def main() -> int:
+def measured(spark: SparkSession, count: int, folder: str) -> dict[str, float]:
+    """Seconds of both."""
+    tasks = max(4, -(-3 * count // PER_TASK))
+    spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
+    frames = ledgers(spark, count, folder)
+    joined, plain = timed(partial(bare, frames))
+    found, ours = timed(partial(judge, spark, frames, count, f"{folder}/verdicts"))
+    assert joined == count + found["duplicated"], joined
+    assert found["missing"] == count // 1000
+    assert sum(found.values()) == count
+    return {"messages": count, "join_s": plain, "seconds": ours, "of_join": ours / plain}
+
+
+def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--messages", type=int, default=10_000_000)
-    asked = parser.parse_args()
+    parser.add_argument("--count", type=int, required=True)
+    given = parser.parse_args()
     spark = open_session("bench")
     for key, value in SETTINGS.items():
         spark.conf.set(key, value)
     memory = Memory()
     memory.start()
-    took: list[float] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for count in (WARM, asked.messages // 2, asked.messages):
-            tasks = max(4, -(-3 * count // PER_TASK))
-            spark.conf.set("spark.sql.shuffle.partitions", str(tasks))
-            frames = ledgers(spark, count, folder)
-            joined, plain = timed(partial(bare, frames))
-            found, ours = timed(partial(judge, spark, frames, count, f"{folder}/verdicts"))
-            took.append(ours)
-            doubled = found["duplicated"]
-            assert joined == count + doubled, joined
-            assert found["missing"] == count // 1000
-            assert sum(found.values()) == count
-            if count == WARM:
-                continue
-            print(
-                f"{count:,} messages: bare join {plain:.1f} s, verdicts {ours:.1f} s, "
-                f"{ours / plain:.2f}x (wanted: at most 1.5x)",
-                flush=True,
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            warm = max(1000, given.count // 20)
+            _, half, whole = (
+                measured(spark, count, folder) for count in (warm, given.count // 2, given.count)
             )
-    print(f"twice the data: {took[2] / took[1]:.2f} times as long")
-    print(f"peak memory {memory.end():.2f} GiB")
-    spark.stop()
-    return 0
+    finally:
+        spark.stop()
+    growth = whole["seconds"] / half["seconds"]
+    print(json.dumps({"half": half, "whole": whole, "growth": growth, "peak_gib": memory.end()}))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
