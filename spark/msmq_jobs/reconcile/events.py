@@ -46,6 +46,7 @@ EVENT: Final = StructType(
 NAMES: Final = tuple(field.name for field in EVENT.fields)
 
 HALF: Final = str(1 << 63)
+_LAST_MS: Final = (1 << 32) * 1000  # MSMQ has 32 bits for seconds
 
 
 def event(rows: DataFrame, columns: Mapping[str, Column]) -> DataFrame:
@@ -70,6 +71,11 @@ def sha_of(body: Column) -> Column:
     return F.when(body.isNotNull(), F.xxhash64(F.sha2(body, 256)))
 
 
+def moment(ms: Column) -> Column:
+    """Null for what is no time: Spark would end the run."""
+    return F.when(ms.between(0, _LAST_MS), ms)
+
+
 def tx_of(sequence_id: Column, number: Column) -> Column:
     """Null for what is in no stream."""
     told = sequence_id.isNotNull() & number.isNotNull()
@@ -77,8 +83,10 @@ def tx_of(sequence_id: Column, number: Column) -> Column:
 
 
 def sequence_of(sequence_id: Column) -> Column:
-    """64 bits without a sign, in their order, as a number with one."""
-    return (sequence_id.cast("decimal(20,0)") - F.lit(HALF).cast("decimal(20,0)")).cast("long")
+    """64 bits without a sign, in their order, as a number with one; null for what is none."""
+    return (sequence_id.try_cast("decimal(20,0)") - F.lit(HALF).cast("decimal(20,0)")).try_cast(
+        "long"
+    )
 
 
 def rest_of(properties: Sequence[Column]) -> tuple[Column, Column]:

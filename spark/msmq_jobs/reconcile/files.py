@@ -34,6 +34,8 @@ class Folder:
             return path.read_text(encoding="utf-8") if path.exists() else None
         system, path_ = self._there(name)
         if not system.exists(path_):
+            system, path_ = self._there(f"{name}.new")  # `replace` died before its last step
+        if not system.exists(path_):
             return None
         stream = system.open(path_)
         try:

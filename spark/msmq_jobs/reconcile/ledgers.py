@@ -24,6 +24,7 @@ from msmq_jobs.reconcile.events import (
     WHICH,
     event,
     hash_of,
+    moment,
     rest_of,
     sequence_of,
     sha_of,
@@ -94,7 +95,7 @@ def accepted(records: DataFrame) -> DataFrame:
             "queue": F.lower(name),
             "name": name,
             "kind": kinds[F.col("verdict")],
-            "at": F.col("at"),
+            "at": moment(F.col("at")),
             "end": F.when(~became, F.coalesce("class", F.lit(0))),
             CRC: F.when(became, F.col("crc32")),
             LABEL: F.when(became, hash_of(F.coalesce("label", F.lit("")))),
@@ -140,8 +141,8 @@ def joined(
     told = parts.select(
         "*",
         _text(ID).alias("_chunk"),
-        _text(INDEX).cast("int").alias("_index"),
-        _text(COUNT).cast("int").alias("_count"),
+        _text(INDEX).try_cast("int").alias("_index"),
+        _text(COUNT).try_cast("int").alias("_count"),
         _text(SHA256).alias("_sha"),
     )
     turn = Window.partitionBy(*place, "_index").orderBy("offset")
@@ -178,8 +179,9 @@ def _body(is_envelope: Column | None) -> Column:
     value = F.col("value")
     if is_envelope is None:
         return value
-    inner = F.unbase64(F.get_json_object(value.cast("string"), "$.body"))
-    return F.when(is_envelope, inner).otherwise(value)
+    text = F.get_json_object(value.cast("string"), "$.body")
+    inner = F.try_to_binary(text, F.lit("base64"))
+    return F.when(is_envelope, F.coalesce(inner, value)).otherwise(value)
 
 
 def _columns() -> list[str]:
@@ -222,7 +224,7 @@ def _landed(told: DataFrame, value: Column, kind: Column) -> DataFrame:
     rest, which = rest_of(properties)
     claim = _text(CLAIM_SHA256)
     stamp = F.unix_millis("timestamp")
-    arrived = F.when(F.col("_run").isNull(), text["msmq.arrived"].cast("long"))
+    arrived = F.when(F.col("_run").isNull(), moment(text["msmq.arrived"].try_cast("long")))
     sequence_id = text["msmq.tx.seqid"]
     not_binary = F.when(text["msmq.transport"] != "binary", sequence_id)
     return event(
@@ -233,13 +235,13 @@ def _landed(told: DataFrame, value: Column, kind: Column) -> DataFrame:
             "name": _queue(),
             "kind": kind,
             "at": F.coalesce(arrived, stamp),
-            "sent": text["msmq.sent"].cast("long") * _MS,
+            "sent": moment(text["msmq.sent"].try_cast("decimal(20,0)") * _MS),
             BODY: F.when(claim.isNotNull(), F.xxhash64(claim)).otherwise(sha_of(value)),
             CRC: F.when(claim.isNull(), F.crc32(value)),
             LABEL: hash_of(F.coalesce(text["msmq.label"], F.lit(""))),
             CORRELATION: F.xxhash64(F.coalesce(text["msmq.correlation"], F.lit(""))),
             TX: tx_of(sequence_id, text["msmq.tx.seq"]),
-            CLASS: F.coalesce(text["msmq.class"].cast("long"), F.lit(0)),
+            CLASS: F.coalesce(text["msmq.class"].try_cast("long"), F.lit(0)),
             REST: rest,
             WHICH: which,
             "topic": F.col("topic"),
@@ -254,7 +256,7 @@ def _landed(told: DataFrame, value: Column, kind: Column) -> DataFrame:
                 ),
             ),
             "sequence": sequence_of(sequence_id),
-            "number": text["msmq.tx.seq"].cast("long"),
+            "number": text["msmq.tx.seq"].try_cast("long"),
             "run": F.col("_run"),
         },
     )

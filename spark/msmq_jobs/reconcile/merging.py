@@ -42,8 +42,10 @@ def settle(spark: SparkSession, state: State, mappings: Mappings, changed: Known
         streams = state.small("streams")
         new = events.unionByName(order.swapped(landed, streams))
         old = state.rows(touched).drop("key", "bucket")
-        rows = old.union(verdicts.lifted(queues.comparable(new, mappings)).select(*old.columns))
-        written = state.write_rows(_laid_out(verdicts.merged(rows)))
+        rows = verdicts.gathered(queues.comparable(new, mappings)).select(*old.columns)
+        if touched & state.known.buckets.keys():
+            rows = verdicts.merged(old.union(rows))
+        written = state.write_rows(_laid_out(rows))
         texts = _least(state.small("texts").union(_texts(summary)))
         small = {
             "texts": texts,
@@ -82,7 +84,7 @@ def _facts() -> tuple[Column, ...]:
 
 
 def _touched(state: State, events: DataFrame, count: int) -> set[str]:
-    found = verdicts.bucketed(verdicts.lifted(events)).select("bucket", "key")
+    found = verdicts.bucketed(verdicts.times(events)).select("bucket", "key")
     here = {row["bucket"] for row in found.select("bucket").distinct().collect()}
     others = state.known.buckets.keys() - here
     if not others:

@@ -17,6 +17,7 @@ from msmq_jobs.reconcile.events import (
     WHICH,
     event,
     hash_of,
+    moment,
     rest_of,
     sequence_of,
     sha_of,
@@ -29,7 +30,7 @@ _MS: Final = 1000
 
 def sent(read: DataFrame) -> DataFrame:
     """Of rows of READ with `home`, the queue that the appliance has for them (`homes`)."""
-    told = F.coalesce(F.col("headers")["msmq.outcome"].cast("int"), F.lit(0))
+    told = F.coalesce(F.col("headers")["msmq.outcome"].try_cast("int"), F.lit(0))
     class_ = F.coalesce("class", F.lit(0))
     failure = F.when(told.bitwiseAND(F.lit(NEGATIVE)) != 0, told).otherwise(class_)
     is_dead = failure.bitwiseAND(F.lit(NEGATIVE)) != 0
@@ -42,7 +43,7 @@ def sent(read: DataFrame) -> DataFrame:
         + F.when(is_late, int(Kind.LATE)).otherwise(0)
         + F.when(is_express, int(Kind.EXPRESS)).otherwise(0)
     )
-    seconds = F.unix_seconds(F.col("sent_time").cast("timestamp"))
+    seconds = F.unix_seconds(F.col("sent_time").try_cast("timestamp"))
     properties: list[Column] = [
         *(F.nullif(F.col("body_type"), F.lit(0)), F.nullif(F.col("app_specific"), F.lit(0))),
         *(F.lower(F.hex("extension")), F.col("priority")),
@@ -60,7 +61,7 @@ def sent(read: DataFrame) -> DataFrame:
             "queue": F.lower("home"),
             "name": F.col("home"),
             "kind": kind,
-            "sent": seconds * _MS,
+            "sent": moment(seconds * _MS),
             "end": F.when(is_dead, failure),
             BODY: sha_of(F.col("body")),
             LABEL: hash_of(F.col("label")),

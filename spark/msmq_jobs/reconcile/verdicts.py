@@ -61,40 +61,56 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 def gathered(events: DataFrame) -> DataFrame:
     """One row per message and queue, with all that its events say."""
-    return merged(lifted(events))
-
-
-def lifted(events: DataFrame) -> DataFrame:
-    """Each event as a row of its own, as if nothing else were known."""
     kind = F.col("kind")
     is_landed = kind == int(Kind.LANDED)
+    narrow = events.select(
+        *(*KEY, "kind", "at", "sent", "end", "sequence", "number"),
+        _place(is_landed).alias("place"),
+        F.when(is_landed, F.col("offset")).alias("offset"),
+        F.when(is_landed, _key("run")).alias("run_key"),
+        _key("origin").alias("origin_key"),
+        *HASHES,
+    )
+    # A ledger has a message once as a rule: nothing to put together before the shuffle.
+    return (
+        narrow.repartition(*KEY)
+        .groupBy(*KEY)
+        .agg(
+            F.bit_or(kind).alias("flags"),
+            F.sum(is_landed.cast("int")).alias("copies"),
+            *(F.min(time).alias(name) for name, time in _times().items()),
+            F.max("end").alias("end"),
+            *(F.min(name).alias(name) for name in ("place", "offset", "run_key", "origin_key")),
+            F.max("sequence").alias("sequence"),
+            F.max("number").alias("number"),
+            *(F.min(name).alias(f"{name}_1") for name in HASHES),
+            *(F.max(name).alias(f"{name}_2") for name in HASHES),
+        )
+    )
+
+
+def times(events: DataFrame) -> DataFrame:
+    """The message of each event, and when it was seen: enough for `bucketed`."""
+    return events.select(*KEY, *(time.alias(name) for name, time in _times().items()))
+
+
+def _times() -> dict[str, Column]:
+    kind, at = F.col("kind"), F.col("at")
     is_taken = kind.isin(int(Kind.ACCEPTED), int(Kind.BACKFILLED), *_ends())
-    values = {
-        "flags": kind,
-        "copies": is_landed.cast("long"),
+    is_landed = kind == int(Kind.LANDED)
+    return {
         "sent": F.col("sent"),
-        "accepted": F.when(is_taken, F.col("at")),
-        "landed": F.when(is_landed, F.col("at")),
-        "end": F.col("end"),
-        "place": _place(is_landed),
-        "offset": F.when(is_landed, F.col("offset")),
-        "run_key": F.when(F.col("run").isNotNull() & is_landed, F.xxhash64("run")),
-        "origin_key": F.when(F.col("origin").isNotNull(), F.xxhash64("origin")),
-        "sequence": F.col("sequence"),
-        "number": F.col("number"),
-        **{f"{name}_1": F.col(name) for name in HASHES},
-        **{f"{name}_2": F.col(name) for name in HASHES},
+        "accepted": F.when(is_taken, at),
+        "landed": F.when(is_landed, at),
     }
-    return events.select(*KEY, *(column.alias(name) for name, column in values.items()))
 
 
 def merged(rows: DataFrame) -> DataFrame:
     """Rows of one message become one; in any order, in any number of steps."""
     how = {"flags": F.bit_or, "copies": F.sum, "end": F.max, "sequence": F.max, "number": F.max}
     how |= {f"{name}_2": F.max for name in HASHES}
-    each = [how.get(name, F.min)(name).alias(name) for name in rows.columns if name not in KEY]
-    # A ledger has a message once as a rule: before the shuffle there is nothing to put together.
-    return rows.repartition(*KEY).groupBy(*KEY).agg(*each)
+    names = [name for name in rows.columns if name not in KEY]
+    return rows.groupBy(*KEY).agg(*(how.get(name, F.min)(name).alias(name) for name in names))
 
 
 def bucketed(rows: DataFrame) -> DataFrame:
@@ -126,12 +142,16 @@ def _ends() -> tuple[int, ...]:
 def _place(is_landed: Column) -> Column:
     """A hash of topic and partition. Below zero a record lies there, else the audit says so; the
     lower one is kept."""
-    key = F.when(F.col("topic").isNotNull(), F.xxhash64("topic", "partition"))
+    key = _key("topic", "partition")
     return F.when(is_landed, landed_at(key)).otherwise(_unsigned(key))
 
 
 def landed_at(key: Column) -> Column:
     return key.bitwiseOR(F.lit(-1 << 63))
+
+
+def _key(*names: str) -> Column:
+    return F.when(F.col(names[0]).isNotNull(), F.xxhash64(*names))
 
 
 def _unsigned(key: Column) -> Column:

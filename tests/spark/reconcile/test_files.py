@@ -12,6 +12,7 @@ from msmq_jobs.reconcile.files import Folder
 @pytest.mark.parametrize("scheme", ["", "file://"])
 def test_a_folder(spark: SparkSession, tmp_path: Path, scheme: str) -> None:
     folder = Folder(spark, f"{scheme}{tmp_path}/x/")
+    assert folder.names() == []
     folder.make("--out")
     assert folder.read("a") is None
     for text in ("one", "two"):
@@ -19,8 +20,18 @@ def test_a_folder(spark: SparkSession, tmp_path: Path, scheme: str) -> None:
         assert folder.read("a") == text
     folder.write("b", ["1\n", "2\n"])
     assert (tmp_path / "x" / "b").read_text() == "1\n2\n"
+    assert folder.names() == ["a", "b"]
     folder.delete("b")
     assert not (tmp_path / "x" / "b").exists()
+
+
+def test_a_replacement_that_died_in_the_middle(spark: SparkSession, tmp_path: Path) -> None:
+    """Where the old one has to go first, the new one is whole by then."""
+    folder = Folder(spark, f"file://{tmp_path}")
+    folder.write("a.new", ["two"])
+    assert folder.read("a") == "two"
+    folder.replace("a", "three")
+    assert (folder.read("a"), folder.names()) == ("three", ["a"])
 
 
 def test_a_folder_that_cannot_be(spark: SparkSession, tmp_path: Path) -> None:

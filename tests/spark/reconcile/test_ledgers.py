@@ -14,6 +14,13 @@ from tests.spark.letters import mappings
 from tests.spark.reconcile.world import PLAIN, RECORD, SENDERS, Copy, Place, Seen, record
 
 SEEN = Seen(7, PLAIN)
+NONSENSE = {
+    "x-sent": b"9" * 19,
+    "x-arrived": b"9" * 18,
+    "x-class": b"?",
+    "x-tx.seqid": b"9" * 20,
+    "x-tx.seq": b"\xff",
+}
 
 
 def made(offset: int, headers: dict[str, bytes], value: bytes) -> tuple[Any, ...]:
@@ -44,6 +51,7 @@ def test_landed_records(spark: SparkSession) -> None:
         made(3, {"other": b"x"}, b"of somebody else"),
         (*made(4, {}, b"v")[:6], None),  # no headers at all
         made(5, {"msmq.backfill": b'{"run": "r", "id": "b\\\\2", "queue": "q"}'}, b"v"),
+        made(6, {"id": b"c\\3", "x-queue": b"q"} | NONSENSE, b"v"),
     ]
     frame = spark.createDataFrame(rows, RECORD)
     found = ledgers.landed(frame, renamed, {"plain": "private$\\Plain"}).collect()
@@ -52,7 +60,11 @@ def test_landed_records(spark: SparkSession) -> None:
         1: (SEEN.id, PLAIN, None),
         2: ("a\\1", "private$\\Plain", None),
         5: ("b\\2", "q", "r"),
+        6: ("c\\3", "q", None),
     }
+    (odd,) = (row for row in found if row["offset"] == 6)  # one that anybody may write ends no run
+    assert [odd[name] for name in ("sent", "sequence", "number", "class")] == [None, None, None, 0]
+    assert odd["at"] == SEEN.at
     assert ledgers.foreign(frame, renamed).count() == 2
 
 

@@ -76,7 +76,7 @@ def lines_of(frame: DataFrame) -> Sequence[Any]:
     return sorted(map(str, frame.collect()))
 
 
-SEEDS = [pytest.param(77, 2), *(pytest.param(n, 2 + n % 3, marks=LONG) for n in range(20))]
+SEEDS = [pytest.param(77, 2), *(pytest.param(n, 2 + n % 3, marks=LONG) for n in range(8))]
 
 
 @pytest.mark.parametrize(("seed", "runs"), SEEDS)

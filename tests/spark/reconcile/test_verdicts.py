@@ -74,9 +74,9 @@ def told(frame: DataFrame) -> dict[tuple[str, str], str]:
     return {(row["message_id"], row["queue"]): row["verdict"] for row in frame.collect()}
 
 
-# A world per example; a smaller one would tell no more, and each costs Spark a second.
+# One world, which costs Spark seconds; `test_merging` has more of them, and many with --long.
 @settings(
-    max_examples=2,
+    max_examples=1,
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture],
