@@ -3,10 +3,10 @@
     python -m tests.bench.reconcile --count 10000000
 
 The ledgers are made by Spark as Parquet: reading Kafka is not the subject here. The join counts
-the ids of the three of them and nothing else; beside it the verdicts are counted, then made once
-more with all that a row has and kept as Parquet. A small round of each comes first and does not
-count: a JVM that has just started is slow. Then half as many messages, so that the growth can be
-seen; memory is the largest resident set of the JVM and its Python workers.
+the ids of the three of them and nothing else. Beside it the verdicts are counted as well, then made
+once more with all that a row has and kept as Parquet; the target rests on the latter. A small round
+of each comes first and does not count: a JVM that has just started is slow. Then half as many
+messages, so that the growth can be seen; memory is the largest resident set of the JVM.
 """
 
 import argparse
@@ -29,6 +29,7 @@ from msmq_jobs.reconcile.reading import SETTINGS
 from msmq_jobs.reconcile.rules import Kind
 from msmq_jobs.reconcile.verdicts import Bounds
 from msmq_jobs.session import open_session
+from tests.bench.spark import end
 
 STREAMS = 20
 PARTITIONS = 8
@@ -137,8 +138,8 @@ def measured(spark: SparkSession, count: int, folder: str) -> dict[str, float]:
     assert joined == count + found["duplicated"], joined
     assert found["missing"] == count // 1000
     assert sum(found.values()) == count
-    seconds = {"join_s": plain, "seconds": ours, "kept_s": written}
-    return {"messages": count, **seconds, "of_join": ours / plain}
+    seconds = {"join_s": plain, "counted_s": ours, "seconds": written}
+    return {"messages": count, **seconds, "of_join": written / plain}
 
 
 def main() -> None:
@@ -156,10 +157,11 @@ def main() -> None:
             _, half, whole = (
                 measured(spark, count, folder) for count in (warm, given.count // 2, given.count)
             )
+        peak = memory.end()
     finally:
-        spark.stop()
+        end(spark)
     growth = whole["seconds"] / half["seconds"]
-    print(json.dumps({"half": half, "whole": whole, "growth": growth, "peak_gib": memory.end()}))
+    print(json.dumps({"half": half, "whole": whole, "growth": growth, "peak_gib": peak}))
 
 
 if __name__ == "__main__":

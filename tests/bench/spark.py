@@ -111,6 +111,15 @@ class Ground:
         }
 
 
+def end(spark: SparkSession) -> None:
+    """Its JVM too, and waited for: only then its CPU counts as ours (`neighbours`)."""
+    gateway: Any = spark.sparkContext._gateway
+    spark.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--bootstrap", required=True)
@@ -123,7 +132,7 @@ def main() -> None:
             ground = Ground(spark, given.bootstrap, given.folder / name, count)
             told = {"backfill": ground.backfill(), "sink": ground.sink()}
     finally:
-        spark.stop()
+        end(spark)
     print(json.dumps(told))
 
 

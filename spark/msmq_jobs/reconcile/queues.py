@@ -20,6 +20,7 @@ from msmq_jobs.rows import data_of_row
 from msmq_jobs.schemas import READ
 
 DECODED: Final = ("text", "json")  # values that only our own code can foretell
+FEW: Final = 100_000  # destinations that every task can have
 _HOME: Final = "dest string, held string, home string"
 _SHOWS: Final = {
     LABEL: ("msmq.label",),
@@ -145,6 +146,8 @@ def homes(spark: SparkSession, read: DataFrame, target: Target) -> DataFrame:
     found = spark.createDataFrame(
         pairs.rdd.mapPartitions(partial(_find, target=target)), _HOME, verifySchema=False
     )
+    if pairs.count() <= FEW:  # else somebody has invented them
+        found = F.broadcast(found)
     same = (F.col("_dest") == F.col("dest")) & F.col("queue").eqNullSafe(F.col("held"))
     return marked.join(found, same, how="left").drop("_dest", "dest", "held")
 

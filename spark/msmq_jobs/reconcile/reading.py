@@ -107,8 +107,6 @@ class Reading:
             local=identity_of(self.place),
         )
         placed = queues.homes(self._spark, whole, target)
-        placed.write.mode("overwrite").parquet(f"{self._out.root}/{WORK}/placed")
-        placed = self._spark.read.parquet(f"{self._out.root}/{WORK}/placed")
         told = self._sources(read, placed)
         self.state.stage(SENT, sent(queues.decoded(self._spark, placed, self.place.mappings)))
         known = self.changed
