@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from bridge.adapters.config_files import kafka_properties, load_config, load_mappings
 from bridge.adapters.kafka.embedded import running_broker
@@ -40,12 +41,21 @@ def look_around(path: Path | None) -> Place:
         settings["bootstrap.servers"] = state.bootstrap_servers
     own = OwnTopics(config.topic_prefix)
     mappings = load_mappings(config.mappings, reserved=f"{own.prefix}.")
-    names = None if _is_open_ended(mappings) else {own.audit, own.state, *mappings.topics()}
-    limits = look_at(settings, names)
+    limits = _limits(settings, own, mappings)
     if own.audit not in limits:
         what = f"the topic {own.audit} is not there"
         raise ConfigError(what, where="topic_prefix", mend="start the appliance once: it makes it")
     return Place(config, settings, own, mappings, limits)
+
+
+def look_again(place: Place) -> Place:
+    """With the topics that are there now."""
+    return replace(place, limits=_limits(place.settings, place.own, place.mappings))
+
+
+def _limits(settings: dict[str, Any], own: OwnTopics, mappings: Mappings) -> dict[str, TopicLimits]:
+    names = None if _is_open_ended(mappings) else {own.audit, own.state, *mappings.topics()}
+    return look_at(settings, names)
 
 
 def _is_open_ended(mappings: Mappings) -> bool:

@@ -14,6 +14,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from bridge.adapters.kafka.client import CALL_TIMEOUT_S, admin_client, unavailable
 from bridge.adapters.kafka.topics import committed_ends
+from bridge.model.errors import ConfigError
 
 Offsets = dict[str, dict[int, int]]
 
@@ -23,15 +24,23 @@ class Extent(msgspec.Struct, frozen=True, kw_only=True):
 
     first: Offsets
     ends: Offsets
-    compacted: frozenset[str] = frozenset()
+
+    def of(self, topics: Iterable[str]) -> Extent:
+        """Those alone."""
+        return Extent(
+            first={topic: self.first[topic] for topic in topics},
+            ends={topic: self.ends[topic] for topic in topics},
+        )
 
     def ranges(self, starts: Mapping[str, Mapping[int, int]]) -> Offsets:
-        """Where to read from: where the last run stopped, or where the topic begins now."""
+        """Where to read from: where the last run stopped, or where the topic begins now. Raises
+        ConfigError when the last run stopped behind the end."""
+        for topic, places in self.ends.items():
+            if any(starts.get(topic, {}).get(n, 0) > end for n, end in places.items()):
+                what = f"{topic} is shorter than it was when it was read: it was made anew"
+                raise ConfigError(what, where="--state", mend="name a new folder")
         return {
-            topic: {
-                n: min(max(first, starts.get(topic, {}).get(n, 0)), self.ends[topic][n])
-                for n, first in places.items()
-            }
+            topic: {n: max(first, starts.get(topic, {}).get(n, 0)) for n, first in places.items()}
             for topic, places in self.first.items()
         }
 
@@ -42,9 +51,7 @@ def look(settings: Mapping[str, Any], topics: Mapping[str, int]) -> Extent:
         return Extent(first={}, ends={})
     ends = committed_ends(settings, topics)
     try:
-        return Extent(
-            first=_first(settings, topics), ends=ends, compacted=_compacted(settings, topics)
-        )
+        return Extent(first=_first(settings, topics), ends=ends)
     except KafkaException as error:
         raise unavailable("looking at topics", error) from error
 
@@ -62,11 +69,17 @@ def _first(settings: Mapping[str, Any], topics: Mapping[str, int]) -> Offsets:
     return found
 
 
-def _compacted(settings: Mapping[str, Any], topics: Iterable[str]) -> frozenset[str]:
+def compacted(settings: Mapping[str, Any], topics: Iterable[str]) -> frozenset[str]:
+    """Those that do not keep everything."""
     resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in topics]
+    if not resources:
+        return frozenset()
     admin = admin_client(settings)
-    return frozenset(
-        resource.name
-        for resource, future in admin.describe_configs(resources).items()
-        if "compact" in str(future.result()["cleanup.policy"].value)
-    )
+    try:
+        return frozenset(
+            resource.name
+            for resource, future in admin.describe_configs(resources).items()
+            if "compact" in str(future.result()["cleanup.policy"].value)
+        )
+    except KafkaException as error:
+        raise unavailable("looking at topics", error) from error

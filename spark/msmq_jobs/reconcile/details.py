@@ -35,7 +35,7 @@ class Details:
         if not known:
             self._out.delete(NAME)
         kept = {bucket: mark for bucket, mark in known.items() if bucket in marks.keys() - stale}
-        self._folder.replace(_MARKS, json.dumps(kept))
+        self._folder.write(_MARKS, [json.dumps(kept)])
         for name in self._folder.names():
             bucket = name.removeprefix("bucket=")
             if name != _MARKS and bucket not in kept:
@@ -44,7 +44,7 @@ class Details:
             rows.sortWithinPartitions("bucket", "queue", "message_id").write.mode(
                 "append"
             ).partitionBy("bucket").parquet(self._folder.root)
-        self._folder.replace(_MARKS, json.dumps(dict(marks), sort_keys=True))
+        self._folder.write(_MARKS, [json.dumps(dict(marks), sort_keys=True)])
 
     def read(self, schema: StructType) -> DataFrame:
         whole = StructType(

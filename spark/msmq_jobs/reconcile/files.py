@@ -34,7 +34,7 @@ class Folder:
             return path.read_text(encoding="utf-8") if path.exists() else None
         system, path_ = self._there(name)
         if not system.exists(path_):
-            system, path_ = self._there(f"{name}.new")  # `replace` died before its last step
+            system, path_ = self._there(f"{name}.new")  # `write` died before its last step
         if not system.exists(path_):
             return None
         stream = system.open(path_)
@@ -43,29 +43,24 @@ class Folder:
         finally:
             stream.close()
 
-    def replace(self, name: str, text: str) -> None:
-        """In one step: who reads it meanwhile has the old one or the new one."""
-        self.write(f"{name}.new", [text])
-        if self.is_local:
-            (Path(self.root) / f"{name}.new").replace(Path(self.root) / name)
-            return
-        system, new = self._there(f"{name}.new")
-        _, old = self._there(name)
-        system.delete(old, False)
-        system.rename(new, old)
-
     def write(self, name: str, lines: Iterable[str]) -> None:
-        """Piece by piece: it may be long."""
+        """Piece by piece: it may be long. It appears in one step: who reads it meanwhile has the
+        old one or the new one."""
+        new = f"{name}.new"
         if self.is_local:
             Path(self.root).mkdir(parents=True, exist_ok=True)
-            with (Path(self.root) / name).open("w", encoding="utf-8") as file:
+            with (Path(self.root) / new).open("w", encoding="utf-8") as file:
                 file.writelines(lines)
+            (Path(self.root) / new).replace(Path(self.root) / name)
             return
-        system, path = self._there(name)
+        system, path = self._there(new)
         stream = system.create(path, True)
         for line in lines:
             stream.write(bytearray(line.encode()))
         stream.close()
+        _, old = self._there(name)
+        system.delete(old, False)
+        system.rename(path, old)
 
     def names(self) -> list[str]:
         """Of what is in it; none when it is not there."""

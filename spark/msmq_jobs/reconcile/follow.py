@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bridge.model.errors import Unavailable
-from msmq_jobs.reconcile.cluster import look
+from msmq_jobs.reconcile.cluster import Offsets
 from msmq_jobs.reconcile.job import Job, ReconcileFailed
 from msmq_jobs.reconcile.reading import Order, Watcher
 from msmq_jobs.sources.exports import reason_of
@@ -41,6 +41,7 @@ def follow(
         job.read_sources()
         topics = [job.audit, *job.topics()]
         batches = _Batches(job, tell, topics)
+        batches.judge_what_is_known()
         records = follow_topics(spark, job.place.settings, topics)
         writer = records.writeStream.foreachBatch(batches.take)
         writer = writer.option("checkpointLocation", f"{order.state}/checkpoint")
@@ -74,11 +75,14 @@ def _await(query: StreamingQuery) -> None:
 
 class _Batches:
     def __init__(self, job: Job, tell: Tell, topics: Sequence[str]) -> None:
-        self._job, self._tell = job, tell
-        limits = job.place.limits
-        first = look(job.place.settings, {t: limits[t].partitions for t in topics}).first
-        job.take(first=first)
+        self._job, self._tell, self._subscribed = job, tell, frozenset(topics)
+        job.take(first=job.extent(topics).first)
         self.told: dict[str, Any] | None = None
+
+    def judge_what_is_known(self) -> None:
+        """Of a new source, or a state that is there; nothing may come for long."""
+        if self._job.state.has_new or self._job.state.known.buckets:
+            self._judge()
 
     def take(self, records: DataFrame, _number: int) -> None:
         known = self._job.state.known.positions
@@ -87,11 +91,23 @@ class _Batches:
             positions = _positions(new)
             if positions:
                 is_audit = F.col("topic") == self._job.audit
-                self._job.take(
-                    accepted=new.where(is_audit), landed=new.where(~is_audit), positions=positions
-                )
+                self._job.take(accepted=new.where(is_audit))
+                self._take_landed(new.where(~is_audit), positions)
         finally:
             new.unpersist()
+        self._judge()
+
+    def _take_landed(self, landed: DataFrame, positions: Offsets) -> None:
+        """With topics that were not there, or not known, when the stream began."""
+        job = self._job
+        job.look_again()
+        later = job.extent(set(job.topics()) - self._subscribed)
+        rest = job.range(later)
+        if rest is not None:
+            landed = landed.unionByName(rest.select(*landed.columns))
+        job.take(landed=landed, first=later.first, positions={**positions, **later.ends})
+
+    def _judge(self) -> None:
         self.told = self._job.judge()
         self._tell(self.told)
 
@@ -110,10 +126,10 @@ def _is_new(positions: Mapping[str, Mapping[int, int]]) -> Column:
     return F.col("offset") >= F.coalesce(F.create_map(*pairs)[place], F.lit(0))
 
 
-def _positions(records: DataFrame) -> dict[str, dict[int, int]]:
+def _positions(records: DataFrame) -> Offsets:
     """Where to read on: behind the last record of each partition."""
     rows = records.groupBy("topic", "partition").agg(F.max("offset").alias("last")).collect()
-    found: dict[str, dict[int, int]] = {}
+    found: Offsets = {}
     for row in rows:
         found.setdefault(row["topic"], {})[row["partition"]] = row["last"] + 1
     return found

@@ -22,13 +22,13 @@ from bridge.core.mapping_rules import QueueMapping, QueueSettings
 from bridge.model.errors import BridgeError
 from msmq_jobs.place import Place
 from msmq_jobs.reconcile import findings, queues, repair, verdicts
-from msmq_jobs.reconcile.cluster import look
+from msmq_jobs.reconcile.cluster import compacted
 from msmq_jobs.reconcile.details import Details
 from msmq_jobs.reconcile.files import Folder
-from msmq_jobs.reconcile.merging import PLACE, QUEUE, TEXT
+from msmq_jobs.reconcile.merging import NEVER, PLACE, QUEUE, TEXT
 from msmq_jobs.reconcile.reading import WORK, Order, Reading, Watcher, audit_from
 from msmq_jobs.reconcile.report import rendered
-from msmq_jobs.reconcile.rules import DUPLICATED, MISSING
+from msmq_jobs.reconcile.rules import DUPLICATED, MISSING, RULES
 from msmq_jobs.reconcile.state import Known
 from msmq_jobs.reconcile.verdicts import Bounds
 from msmq_jobs.sources.exports import reason_of
@@ -115,14 +115,16 @@ class Job(Reading):
         """Partitions that do not keep everything: compacted, or what is older has aged."""
         known = self.state.known
         topics = [t for t in known.positions if t != self.audit]
-        compacted = look(
-            self.place.settings, {t: len(known.positions[t]) for t in topics}
-        ).compacted
+        there = [t for t in topics if t in self.place.limits]
+        gaps = compacted(self.place.settings, there)
+        oldest = {t: known.oldest.get(t, {}) for t in there}
+        # A topic that is gone has nothing any more.
+        oldest |= {t: dict.fromkeys(known.positions[t], NEVER) for t in topics if t not in there}
         return [
-            (topic, n, topic in compacted, known.oldest.get(topic, {}).get(n))
+            (topic, n, topic in gaps, oldest[topic].get(n))
             for topic in sorted(topics)
             for n in sorted(known.positions[topic])
-            if topic in compacted or n in known.oldest.get(topic, {})
+            if topic in gaps or n in oldest[topic]
         ]
 
     def _known(self, places: Sequence[Any], texts: DataFrame) -> DataFrame:
@@ -147,7 +149,7 @@ class Job(Reading):
         not change them."""
         known = self.state.known
         limits = (bounds.since, bounds.until, bounds.audit_from, self._order.queues)
-        common = (known.id, known.renamed, limits, places)
+        common = (RULES, version("msmq-bridge"), known.id, known.renamed, limits, places)
         return {
             name: _hash(common, bucket.run, min(bounds.new_from, bucket.latest + 1))
             for name, bucket in known.buckets.items()

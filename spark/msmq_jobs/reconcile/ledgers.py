@@ -126,7 +126,7 @@ def landed(
     """Of committed records with their headers; `homes` has the queue of a topic whose records do
     not tell it. Chunks are for `joined`; a record without an id is nobody's message."""
     whole = _told(records, names, homes).where(~F.array_contains(F.map_keys("_h"), ID))
-    return _landed(whole, _body(is_envelope), F.lit(int(Kind.LANDED)))
+    return _landed(whole, is_envelope, F.lit(int(Kind.LANDED)))
 
 
 def joined(
@@ -164,7 +164,7 @@ def joined(
     named = copies.where(F.col("msmq_id").isNotNull() & _queue().isNotNull())
     is_whole = (F.col("_parts") == F.col("_count")) & (F.sha2("value", 256) == F.col("_sha"))
     kind = F.when(is_whole, int(Kind.LANDED)).otherwise(int(Kind.PARTIAL))
-    return _landed(named, _body(is_envelope), kind)
+    return _landed(named, is_envelope, kind)
 
 
 def foreign(records: DataFrame, names: HeaderNames = PLAIN) -> DataFrame:
@@ -218,7 +218,8 @@ def _told(records: DataFrame, names: HeaderNames, homes: Mapping[str, str] | Non
     return read.where(has_id | F.array_contains(F.map_keys("_h"), ID))
 
 
-def _landed(told: DataFrame, value: Column, kind: Column) -> DataFrame:
+def _landed(told: DataFrame, is_envelope: Column | None, kind: Column) -> DataFrame:
+    value, is_plain = _body(is_envelope), F.lit(True) if is_envelope is None else ~is_envelope
     text = {name: F.col(name.replace(".", "_")) for name in _TOLD}
     properties = [F.coalesce(text[p], F.lit(_DEFAULTS.get(p, ""))) for p in PROPERTIES]
     rest, which = rest_of(properties)
@@ -226,33 +227,44 @@ def _landed(told: DataFrame, value: Column, kind: Column) -> DataFrame:
     stamp = F.unix_millis("timestamp")
     arrived = F.when(F.col("_run").isNull(), moment(text["msmq.arrived"].try_cast("long")))
     sequence_id = text["msmq.tx.seqid"]
-    not_binary = F.when(text["msmq.transport"] != "binary", sequence_id)
+    id_ = F.lower(text["msmq.id"])
+    # Numbers go on from sequence to sequence of a stream, but not over HTTP. Where a mapping leaves
+    # out what a stream is told by, order is judged within a sequence.
+    is_long = (text["msmq.transport"] == "binary") & text["msmq.dest"].isNotNull()
+    short = F.when(~F.coalesce(is_long, F.lit(False)), sequence_id)
+    is_whole = kind == int(Kind.LANDED)
+    hashes = {
+        # A claim's hash is that of the value, which is more than the body in an envelope.
+        BODY: F.when(claim.isNotNull(), F.when(is_plain, F.xxhash64(claim))).otherwise(
+            sha_of(value)
+        ),
+        CRC: F.when(claim.isNull(), F.crc32(value)),
+        LABEL: hash_of(F.coalesce(text["msmq.label"], F.lit(""))),
+        CORRELATION: F.xxhash64(F.coalesce(text["msmq.correlation"], F.lit(""))),
+        TX: tx_of(sequence_id, text["msmq.tx.seq"]),
+        CLASS: F.coalesce(text["msmq.class"].try_cast("long"), F.lit(0)),
+        REST: rest,
+        WHICH: which,
+    }
     return event(
         told,
         {
-            "message_id": F.lower(text["msmq.id"]),
+            "message_id": id_,
             "queue": F.lower(_queue()),
             "name": _queue(),
             "kind": kind,
             "at": F.coalesce(arrived, stamp),
             "sent": moment(text["msmq.sent"].try_cast("decimal(20,0)") * _MS),
-            BODY: F.when(claim.isNotNull(), F.xxhash64(claim)).otherwise(sha_of(value)),
-            CRC: F.when(claim.isNull(), F.crc32(value)),
-            LABEL: hash_of(F.coalesce(text["msmq.label"], F.lit(""))),
-            CORRELATION: F.xxhash64(F.coalesce(text["msmq.correlation"], F.lit(""))),
-            TX: tx_of(sequence_id, text["msmq.tx.seq"]),
-            CLASS: F.coalesce(text["msmq.class"].try_cast("long"), F.lit(0)),
-            REST: rest,
-            WHICH: which,
+            # Half a message is compared with nothing: it may yet come whole.
+            **{name: F.when(is_whole, made) for name, made in hashes.items()},
             "topic": F.col("topic"),
             "partition": F.col("partition"),
             "offset": F.col("offset"),
             "domain": F.when(
-                sequence_id.isNotNull(),
-                # Numbers of a stream over HTTP count within its sequence only.
+                sequence_id.isNotNull() & is_whole,
                 F.xxhash64(
-                    *("topic", "partition", text["msmq.source"], text["msmq.dest"]),
-                    *(_queue(), not_binary, "_run"),
+                    *("topic", "partition", F.substring_index(id_, "\\", 1), text["msmq.dest"]),
+                    *(_queue(), short, "_run"),
                 ),
             ),
             "sequence": sequence_of(sequence_id),

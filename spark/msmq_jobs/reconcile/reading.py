@@ -6,7 +6,7 @@ ledger has, a later one had before, so nothing is called missing that was only l
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -16,9 +16,10 @@ from msgspec.structs import replace
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from bridge.adapters.kafka.topics import cluster_of
 from msmq_jobs.backfill import io
 from msmq_jobs.backfill.prepare import Target
-from msmq_jobs.place import Place, identity_of, look_around
+from msmq_jobs.place import Place, identity_of, look_again, look_around
 from msmq_jobs.reconcile import ledgers, queues
 from msmq_jobs.reconcile.cluster import Extent, look
 from msmq_jobs.reconcile.files import Folder
@@ -77,7 +78,8 @@ class Reading:
         root = order.state or f"{self._out.root}/{WORK}/state"
         self._out.delete(WORK)
         Folder(spark, root).make("--state")
-        self.state = State(spark, root, self._mapping, order.state_format)
+        cluster = cluster_of(self.place.settings)
+        self.state = State(spark, root, self._mapping, order.state_format, cluster)
         self.changed: Known = self.state.known  # by what was read since
         self.names = HeaderNames.of(self.place.mappings)
         self.homes = queues.lone_topics(self.place.mappings)
@@ -136,7 +138,7 @@ class Reading:
 
     def topics(self) -> list[str]:
         """Those that have messages; a journal's copies are no second ones."""
-        mappings, prefix = self.place.mappings, f"{self.place.own.prefix}."
+        mappings = self.place.mappings
         named = {m.topic_name for m in mappings.queues} - {""}
         journals = set(mappings.topics()) - named
         if any(m.is_dynamic for m in mappings.queues) or mappings.defaults.unknown != "reject":
@@ -144,19 +146,32 @@ class Reading:
             before = self.state.small("texts").where(F.col("kind") == PLACE).select("text")
             told = new.union(before).distinct().collect()
             named |= {row["topic"] for row in told if row["topic"]} - journals
-        return sorted(t for t in named if t in self.place.limits and not t.startswith(prefix))
+        return sorted(t for t in named if t in self.place.limits and not self._is_own(t))
 
     def read_new(self) -> None:
-        """What the audit and the topics have got since the last time."""
+        """What the audit and the topics have got since the last time. Where they end is asked at
+        one moment: reading the audit may take longer than anything is in flight."""
         self._watcher.stage("reading the audit")
-        limits, settings = self.place.limits, self.place.settings
-        audit = look(settings, {self.audit: limits[self.audit].partitions})
-        self.take(accepted=self._range(audit), first=audit.first, positions=audit.ends)
+        self.look_again()
+        audit = self.extent([self.audit])
+        every = self.extent(t for t in self.place.limits if not self._is_own(t))
+        self.take(accepted=self.range(audit), first=audit.first, positions=audit.ends)
         self._watcher.stage("reading the topics")
-        topics = look(settings, {t: limits[t].partitions for t in self.topics()})
-        self.take(landed=self._range(topics), first=topics.first, positions=topics.ends)
+        topics = every.of(self.topics())
+        self.take(landed=self.range(topics), first=topics.first, positions=topics.ends)
 
-    def _range(self, extent: Extent) -> DataFrame | None:
+    def look_again(self) -> None:
+        """At the topics that there are: some are made while we read."""
+        self.place = look_again(self.place)
+
+    def extent(self, topics: Iterable[str]) -> Extent:
+        limits = self.place.limits
+        return look(self.place.settings, {t: limits[t].partitions for t in topics})
+
+    def _is_own(self, topic: str) -> bool:
+        return topic.startswith(f"{self.place.own.prefix}.")
+
+    def range(self, extent: Extent) -> DataFrame | None:
         starts = extent.ranges(self.state.known.positions)
         some = {
             topic: ends

@@ -44,6 +44,7 @@ from typing import Final
 
 from bridge.model.classes import MessageClass
 
+RULES: Final = 1  # to be raised with every change: verdicts that were kept are judged again
 DELIVERED: Final = "delivered_once"
 MISSING: Final = "missing"
 DUPLICATED: Final = "duplicated"

@@ -53,6 +53,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     version: int = VERSION
     id: str = msgspec.field(default_factory=lambda: uuid4().hex)
     mapping: str = ""  # hash: other mappings read records in another way
+    cluster: str = ""  # Kafka's own name for itself
     format: str = PARQUET
     next: int = 0  # number of the next run
     buckets: dict[str, Bucket] = {}
@@ -68,13 +69,24 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class State:
-    def __init__(self, spark: SparkSession, root: str, mapping: str, format_: str = PARQUET):
+    def __init__(
+        self,
+        spark: SparkSession,
+        root: str,
+        mapping: str,
+        format_: str = PARQUET,
+        cluster: str = "",
+    ) -> None:
         self._spark, self._folder = spark, Folder(spark, root)
         found = self._folder.read("state.json")
-        self.known = Known(mapping=mapping, format=format_) if found is None else _decode(found)
+        new = Known(mapping=mapping, format=format_, cluster=cluster)
+        self.known = new if found is None else _decode(found)
         if self.known.mapping != mapping:
             mend = "name a new folder: records are read in another way now"
             raise ConfigError("was made with other mappings", where=f"--state {root}", mend=mend)
+        if self.known.cluster != cluster:
+            what = f"was made with the cluster {self.known.cluster}, this is {cluster}"
+            raise ConfigError(what, where=f"--state {root}", mend="name a new folder")
         if self.known.format != format_:
             what = f"is kept as {self.known.format}"
             raise ConfigError(what, where=f"--state {root}", mend="ask for the same format")
@@ -159,9 +171,8 @@ class State:
             buckets=buckets,
             small=run if small else self.known.small,
         )
-        self._folder.replace(
-            "state.json", json.dumps(msgspec.to_builtins(self.known, str_keys=True))
-        )
+        told = json.dumps(msgspec.to_builtins(self.known, str_keys=True))
+        self._folder.write("state.json", [told])
         self._staged.clear()
         self._clear()
 

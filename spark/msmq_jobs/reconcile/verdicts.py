@@ -45,6 +45,7 @@ from msmq_jobs.reconcile.rules import (
 _TAKEN: Final = Kind.ACCEPTED | Kind.BACKFILLED
 _REFUSED: Final = Kind.EXPIRED | Kind.REJECTED
 KEY: Final = ("message_id", "queue")
+_OURS: Final = ("accepted", "landed", "ahead")  # times that the appliance or Kafka tells
 _YEAR_2000: Final = 946_684_800_000  # ms
 _YEAR_2100: Final = 4_102_444_800_000
 
@@ -102,6 +103,7 @@ def _times() -> dict[str, Column]:
         "sent": F.col("sent"),
         "accepted": F.when(is_taken, at),
         "landed": F.when(is_landed, at),
+        "ahead": F.when(kind == int(Kind.AHEAD), at),
     }
 
 
@@ -116,7 +118,7 @@ def merged(rows: DataFrame) -> DataFrame:
 def bucketed(rows: DataFrame) -> DataFrame:
     """With `key`, to be found by, and `bucket`, to be kept in: the day when it came to us. What
     never did is kept by months: of days that only a sender tells there could be very many."""
-    ours, theirs = F.least("accepted", "landed"), F.col("sent")
+    ours, theirs = F.least(*_OURS), F.col("sent")
     sane = (F.coalesce(ours, theirs) >= _YEAR_2000) & (F.coalesce(ours, theirs) < _YEAR_2100)
     day = F.date_format(F.timestamp_millis(F.when(sane, F.coalesce(ours, theirs))), "yyyy-MM-dd")
     name = F.when(ours.isNotNull(), day).otherwise(F.substring(day, 1, 7))
@@ -132,7 +134,7 @@ def shape(spark: SparkSession) -> StructType:
 
 def latest() -> Column:
     """The newest time that is known of a message."""
-    return F.greatest("sent", "accepted", "landed")
+    return F.greatest("sent", *_OURS)
 
 
 def _ends() -> tuple[int, ...]:
@@ -167,7 +169,7 @@ def judged(gathered: DataFrame, places: DataFrame, queues: DataFrame, bounds: Bo
         .join(F.broadcast(by_place), on="place", how="left")
         .join(F.broadcast(queues), on="queue", how="left")
     )
-    at = F.least("sent", "accepted", "landed")
+    at = F.least("sent", *_OURS)
     inside = [
         at >= F.lit(bounds.since) if bounds.since is not None else None,
         at < F.lit(bounds.until) if bounds.until is not None else None,
@@ -214,7 +216,9 @@ def _is_gone_lawfully() -> Column:
 
 
 def _verdict(bounds: Bounds) -> Column:
-    is_new = F.coalesce(latest() >= F.lit(bounds.new_from), F.lit(False))
+    # By our own clock where it was looked at: a sender's may be years ahead.
+    moment = F.coalesce(F.greatest(*_OURS), F.col("sent"))
+    is_new = F.coalesce(moment >= F.lit(bounds.new_from), F.lit(False))
     is_known = _has(_TAKEN) | _has(Kind.SENT)
     before_audit = F.lit(False)
     if bounds.audit_from is not None:

@@ -3,7 +3,8 @@
 import pytest
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
-from msmq_jobs.reconcile.cluster import Extent, look
+from bridge.model.errors import ConfigError
+from msmq_jobs.reconcile.cluster import Extent, compacted, look
 from tests.support.kafka import create_topic, unique
 
 
@@ -11,8 +12,10 @@ def test_reading_goes_on_where_it_stopped() -> None:
     extent = Extent(first={"t": {0: 5, 1: 0}}, ends={"t": {0: 9, 1: 4}})
     assert extent.ranges({}) == {"t": {0: 5, 1: 0}}
     assert extent.ranges({"t": {0: 7, 1: 4}}) == {"t": {0: 7, 1: 4}}
-    # What has aged out since is gone; a topic that was made anew is shorter.
-    assert extent.ranges({"t": {0: 2, 1: 8}}) == {"t": {0: 5, 1: 4}}
+    assert extent.ranges({"t": {0: 2}}) == {"t": {0: 5, 1: 0}}  # what has aged out since is gone
+    assert extent.of([]) == Extent(first={}, ends={})
+    with pytest.raises(ConfigError, match="made anew"):
+        extent.ranges({"t": {0: 2, 1: 8}})
 
 
 @pytest.mark.kafka
@@ -22,5 +25,6 @@ def test_what_the_cluster_says(kafka: EmbeddedKafka) -> None:
     two = create_topic(kafka.bootstrap_servers, unique("two"), 1, cleanup_policy="compact")
     found = look(settings, {one: 2, two: 1})
     assert found.first == found.ends == {one: {0: 0, 1: 0}, two: {0: 0}}
-    assert found.compacted == {two}
+    assert compacted(settings, [one, two]) == {two}
+    assert compacted(settings, []) == frozenset()
     assert look(settings, {}) == Extent(first={}, ends={})

@@ -16,7 +16,7 @@ def test_a_folder(spark: SparkSession, tmp_path: Path, scheme: str) -> None:
     folder.make("--out")
     assert folder.read("a") is None
     for text in ("one", "two"):
-        folder.replace("a", text)
+        folder.write("a", [text])
         assert folder.read("a") == text
     folder.write("b", ["1\n", "2\n"])
     assert (tmp_path / "x" / "b").read_text() == "1\n2\n"
@@ -28,9 +28,9 @@ def test_a_folder(spark: SparkSession, tmp_path: Path, scheme: str) -> None:
 def test_a_replacement_that_died_in_the_middle(spark: SparkSession, tmp_path: Path) -> None:
     """Where the old one has to go first, the new one is whole by then."""
     folder = Folder(spark, f"file://{tmp_path}")
-    folder.write("a.new", ["two"])
+    (tmp_path / "a.new").write_text("two")
     assert folder.read("a") == "two"
-    folder.replace("a", "three")
+    folder.write("a", ["three"])
     assert (folder.read("a"), folder.names()) == ("three", ["a"])
 
 

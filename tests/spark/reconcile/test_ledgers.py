@@ -5,9 +5,11 @@ from hashlib import sha256
 from typing import Any
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from bridge.core.mapping_rules import HeaderRules
 from msmq_jobs.reconcile import ledgers
+from msmq_jobs.reconcile.events import HASHES
 from msmq_jobs.reconcile.ledgers import HeaderNames
 from msmq_jobs.reconcile.rules import Kind
 from tests.spark.letters import mappings
@@ -82,6 +84,9 @@ def test_chunks_are_one_copy_when_whole(spark: SparkSession) -> None:
     first = next(row for row in found if row["offset"] == 10)
     assert (first["body_sha"], first["body_crc"]) == (same["body_sha"], same["body_crc"])
     assert first["message_id"] == SEEN.id
+    # Half of it is compared with nothing: a backfill may bring it whole.
+    half = next(row for row in found if row["offset"] == 20)
+    assert {half[name] for name in (*HASHES, "domain")} == {None}
 
 
 def test_a_claim_is_compared_by_its_hash(spark: SparkSession) -> None:
@@ -92,6 +97,28 @@ def test_a_claim_is_compared_by_its_hash(spark: SparkSession) -> None:
     one, two = ledgers.landed(frame).orderBy("offset").collect()
     assert one["body_sha"] == two["body_sha"]
     assert two["body_crc"] is None
+    # That of an envelope is not the body's.
+    _, inside = ledgers.landed(frame, is_envelope=F.lit(True)).orderBy("offset").collect()
+    assert inside["body_sha"] is None
+
+
+def test_a_stream_that_headers_do_not_tell(spark: SparkSession) -> None:
+    """A mapping may leave out the source: the id has it. Without destination or transport nobody
+    can tell streams apart, so order is judged within a sequence."""
+    whole = {"msmq.queue": b"q", "msmq.dest": b"d", "msmq.transport": b"binary"}
+    cases: list[tuple[bytes, bytes, dict[str, bytes]]] = [
+        *((b"a\\1", b"1", whole), (b"a\\2", b"2", whole), (b"b\\1", b"1", whole)),
+        *((b"a\\3", n, {"msmq.queue": b"q", "msmq.dest": b"d"}) for n in (b"1", b"2")),
+        *((b"a\\4", n, {"msmq.queue": b"q", "msmq.transport": b"binary"}) for n in (b"1", b"2")),
+    ]
+    rows = [
+        made(at, known | {"msmq.id": id_, "msmq.tx.seqid": sequence, "msmq.tx.seq": b"1"}, b"v")
+        for at, (id_, sequence, known) in enumerate(cases)
+    ]
+    found = ledgers.landed(spark.createDataFrame(rows, RECORD)).orderBy("offset").collect()
+    domains = [row["domain"] for row in found]
+    assert domains[0] == domains[1]
+    assert len(set(domains[1:])) == 6
 
 
 def test_headers_of_other_names_are_those_that_mappings_make() -> None:

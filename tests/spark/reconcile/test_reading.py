@@ -1,6 +1,8 @@
 """Sources, audit and topics become events once; `test_job` and `test_planted` show the rest."""
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -8,6 +10,8 @@ from pyspark.sql import SparkSession
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.model.errors import BridgeError
+from msmq_jobs.reconcile.cluster import Extent
+from msmq_jobs.reconcile.job import Job
 from msmq_jobs.reconcile.merging import NEVER
 from msmq_jobs.reconcile.reading import Reading, audit_from
 from tests.spark.reconcile.planted import Scene, Silent
@@ -23,6 +27,39 @@ def test_a_source_that_cannot_be_read_ends_it(
     assert len(reading.topics()) == 3
     with pytest.raises(BridgeError, match=r"none\.jsonl"):
         reading.read_sources()
+
+
+@pytest.mark.kafka
+def test_all_ends_are_of_one_moment(
+    kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The audit's first, then those of the topics, then reading: that may take longer than
+    anything is in flight, and what is committed meanwhile belongs to the next run."""
+    reading = Reading(spark, Scene(tmp_path, kafka, World([]), seed=1).order(), Silent())
+    steps: list[str] = []
+    extent, take = reading.extent, reading.take
+
+    def looked(topics: Iterable[str]) -> Extent:
+        names = list(topics)
+        steps.append("audit" if names == [reading.audit] else "topics")
+        return extent(names)
+
+    def taken(**known: Any) -> None:
+        steps.append("read")
+        take(**known)
+
+    monkeypatch.setattr(reading, "extent", looked)
+    monkeypatch.setattr(reading, "take", taken)
+    reading.read_new()
+    assert steps == ["audit", "topics", "read", "read"]
+
+
+@pytest.mark.kafka
+def test_a_topic_that_is_gone(kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path) -> None:
+    """It has nothing any more; the audit has the commits of what it had."""
+    job = Job(spark, Scene(tmp_path, kafka, World([]), seed=1).order(), Silent())
+    job.state.known = replace(job.state.known, positions={"gone": {0: 5}, job.audit: {0: 1}})
+    assert job._places() == [("gone", 0, False, NEVER)]
 
 
 @pytest.mark.kafka

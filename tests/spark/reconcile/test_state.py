@@ -68,6 +68,8 @@ def test_what_does_not_fit(spark: SparkSession, tmp_path: Path) -> None:
     state.keep(state.known)
     with pytest.raises(ConfigError, match="other mappings"):
         State(spark, str(tmp_path), "m2")
+    with pytest.raises(ConfigError, match="made with the cluster"):
+        State(spark, str(tmp_path), "m1", cluster="another")
     with pytest.raises(ConfigError, match="Spark has no delta"):
         State(spark, str(tmp_path / "new"), "m1", "delta")
     with pytest.raises(ConfigError, match="is kept as parquet"):

@@ -10,6 +10,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from msmq_jobs.reconcile import ledgers, order, sent, verdicts
+from msmq_jobs.reconcile.events import event
+from msmq_jobs.reconcile.rules import Kind
 from msmq_jobs.reconcile.verdicts import Bounds
 from tests.spark.reconcile.world import ORDERS, PLAIN, SENDERS, Copy, Seen, World
 
@@ -152,6 +154,34 @@ def test_a_record_older_than_the_audit(spark: SparkSession) -> None:
     world = World([*old, *(Seen(n) for n in range(3, 30))])
     found = judge(spark, world, audit_from=world.messages[2].at)
     assert set(told(found).values()) == {"delivered_once"}
+
+
+def test_a_clock_that_is_ahead_hides_nothing(spark: SparkSession) -> None:
+    """What is new is told by the appliance's clock and Kafka's, if they have seen it at all."""
+    now, later = 1_800_000_000_000, 1_900_000_000_000
+    known = [
+        ("accepted", Kind.SENT, None, later),
+        ("accepted", Kind.ACCEPTED, now - 60_000, None),
+        ("stray", Kind.LANDED, now - 60_000, later),
+        ("ahead", Kind.AHEAD, now - 1, None),  # a short disorder: its sender tries again
+        ("stuck", Kind.AHEAD, now - 60_000, None),
+        ("sent", Kind.SENT, None, now - 1),
+    ]
+    rows = spark.createDataFrame(
+        [(name, int(kind), at, sent) for name, kind, at, sent in known],
+        "message_id string, kind int, at long, sent long",
+    )
+    columns = {name: F.col(name) for name in rows.columns} | {"queue": F.lit("q")}
+    events = event(rows, columns)
+    nothing = spark.createDataFrame([], PLACES)
+    names = spark.createDataFrame([("q", "q", False)], "queue string, name string, hidden boolean")
+    bounds = Bounds(new_from=now - 5_000)
+    found = verdicts.judged(verdicts.gathered(events), nothing, names, bounds)
+    assert {row["message_id"]: row["verdict"] for row in found.collect()} == {
+        **dict.fromkeys(("accepted", "stuck"), "missing"),
+        "stray": "unexpected",
+        **dict.fromkeys(("ahead", "sent"), "in_flight"),
+    }
 
 
 REFUSED = {

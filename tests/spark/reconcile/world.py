@@ -128,11 +128,11 @@ class World:
     def _verdict(self, seen: Seen, is_late: bool) -> str:
         told = set(seen.audit) & TOLD
         is_sent = bool(seen.is_sent or seen.dead)
-        times = [seen.sent] if seen.is_sent or seen.dead or seen.copies else []
-        times += [seen.at] if seen.copies or told - {"out_of_order"} else []
         if not (seen.is_sent or seen.dead or told or seen.copies):
             return ""
-        is_new = bool(times) and max(times) >= self.watermark - self.window_ms
+        seen_here = bool(seen.copies or told)  # by our clock; else only the sender tells
+        moment = seen.at if seen_here else seen.sent
+        is_new = moment >= self.watermark - self.window_ms
         if len(seen.copies) > 1:
             return "duplicated"
         if seen.copies:
