@@ -40,7 +40,7 @@ def follow(
         job = Job(spark, order, watcher)
         job.read_sources()
         topics = [job.audit, *job.topics()]
-        batches = _Batches(job, tell, topics)
+        batches = Batches(job, tell, topics)
         batches.judge_what_is_known()
         records = follow_topics(spark, job.place.settings, topics)
         writer = records.writeStream.foreachBatch(batches.take)
@@ -73,7 +73,7 @@ def _await(query: StreamingQuery) -> None:
         signal(SIGINT, usual)
 
 
-class _Batches:
+class Batches:
     def __init__(self, job: Job, tell: Tell, topics: Sequence[str]) -> None:
         self._job, self._tell, self._subscribed = job, tell, frozenset(topics)
         job.take(first=job.extent(topics).first)
