@@ -223,8 +223,10 @@ def test_a_token_file_that_is_none_lets_nobody_in(
         assert status == 503
         assert body == b'{"error": "admin.token_file cannot be used, see the log"}\n'
     assert appliance.reloads == []
-    assert len(caplog.records) == 4
-    assert all(str(token) in one.getMessage() and not one.exc_info for one in caplog.records)
+    # A client of an earlier test may still have something to say.
+    said = [one for one in caplog.records if one.name.startswith("bridge.adapters.net")]
+    assert len(said) == 4
+    assert all(str(token) in one.getMessage() and not one.exc_info for one in said)
 
 
 def test_reading_needs_no_token(token: Path) -> None:
