@@ -281,7 +281,7 @@ def test_a_leader_that_comes_late_is_missed_too(
         await sleep(seconds)
 
     async def test() -> None:
-        monkeypatch.setattr(module.asyncio, "sleep", pause)
+        monkeypatch.setattr(asyncio, "sleep", pause)
         async with alone(group, monkeypatch):
             while group.looks <= 2 * module.MISSES:
                 await sleep(0.01)
@@ -334,7 +334,7 @@ def test_a_kafka_that_does_not_tell_is_complained_about_once(
     async def test() -> None:
         monkeypatch.setattr(module, "AWAY_S", 1.0)
         monkeypatch.setattr(module, "SELDOM_S", 10.0)
-        monkeypatch.setattr(module.asyncio, "sleep", pause)
+        monkeypatch.setattr(asyncio, "sleep", pause)
         async with alone(group, monkeypatch):
             while len(paused) < 6:
                 await sleep(0.01)

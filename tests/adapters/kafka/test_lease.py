@@ -266,7 +266,7 @@ def test_who_is_given_it_as_itself_leaves_the_place_of_the_dead() -> None:
         lease = Idle({}, OwnTopics("x"), LEASE_S)
         mine = [cast(Consumer, seat)]
         lease._succeed(mine, "the dead", ())
-        assert mine == [seat]
+        assert mine == [cast(Consumer, seat)]
         assert (seat.is_open, heir.is_open) == (True, False)
         assert lease._instance == lease.name
 
