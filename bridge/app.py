@@ -175,9 +175,8 @@ class Appliance:
     async def _await_lease(
         self, settings: dict[str, Any], own: OwnTopics, announce: Callable[[str], None]
     ) -> None:
-        name, listen = new_name(), self.config.listen
-        if listen.lease is not None:
-            self._lifeline = Lifeline(listen.host, listen.lease, name)
+        name = new_name()
+        self._lifeline = self._bind_lifeline(name)
         port = self._lifeline.port if self._lifeline is not None else 0
         self._lease = Lease(settings, own, self.config.lease_s, name=name, lifeline=port)
         succession = asyncio.create_task(Succession(settings, own, self._lease).run())
@@ -189,6 +188,21 @@ class Appliance:
             await asyncio.gather(succession, return_exceptions=True)
         if self._lifeline is not None:
             await self._lifeline.open()
+
+    def _bind_lifeline(self, name: str) -> Lifeline | None:
+        """The address may be one that only the leader has: no reason not to stand by."""
+        listen = self.config.listen
+        if listen.lease is None:
+            return None
+        try:
+            return Lifeline(listen.host, listen.lease, name)
+        except ConfigError as error:
+            _log.warning(
+                "no lifeline, listen.lease: %s; "
+                "if this one leads and crashes, its lease has to run out first",
+                error.what,
+            )
+            return None
 
     async def _await_ports(self) -> None:
         """On one host the leader before us may not be quite gone."""

@@ -343,6 +343,22 @@ def test_the_standby_takes_over_when_the_leader_stops(kafka: EmbeddedKafka, tmp_
     assert said[1:3] == ["standby: waiting for the lease", "leading: taking over"]
 
 
+def test_a_standby_without_a_lifeline_leads_in_its_turn(
+    kafka: EmbeddedKafka, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its address is somebody else's as yet: a virtual one, or one port for two on one host."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        first, _ = pair(tmp_path, kafka, listen={"lease": taken.getsockname()[1]})
+
+        async def test() -> None:
+            async with running(first) as leader:
+                assert (leader.role, leader._lifeline) == ("leader", None)
+
+        asyncio.run(test())
+    [warning] = [line for line in caplog.messages if line.startswith("no lifeline, listen.lease: ")]
+    assert "its lease has to run out first" in warning
+
+
 def test_the_standby_is_told_to_stop_while_it_waits(kafka: EmbeddedKafka, tmp_path: Path) -> None:
     first, second = pair(tmp_path, kafka)
     said: list[str] = []

@@ -31,6 +31,7 @@ RETRY_S: Final = 2.0
 LEAVE_S: Final = 2.0
 DECIDE_S: Final = 1.0  # for the group to tell all our members what it decided
 BURY_S: Final = 3.0
+QUIET_S: Final = 30.0  # without an error, and it is over
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +66,7 @@ class Lease:
         self._holder: Consumer | None = None  # the member that was given it
         self._passed_over: set[Consumer] = set()
         self.why = ""  # what keeps us out of the group
+        self._complained = 0.0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
         self._thread.start()
@@ -124,7 +126,7 @@ class Lease:
             self._gone.set()
 
     def _on_replaced(self) -> None:
-        """Somebody has inherited our place: we were thought dead."""
+        """Somebody has inherited our place: we were thought dead. Or we failed in it."""
         if self._held.is_set():
             self._gone.set()
 
@@ -140,6 +142,10 @@ class Lease:
                     self._tell(self._on_replaced)
                 self._complain(error.args[0].str())
                 self._stop.wait(RETRY_S)
+            except Exception as error:  # nobody would see a dead thread
+                self._tell(self._on_replaced)
+                self._complain(repr(error))
+                self._stop.wait(RETRY_S)
         self._tell(self._left.set)
 
     def _join(self) -> Consumer:
@@ -147,7 +153,7 @@ class Lease:
         seat.subscribe(
             [self._own.lease],
             on_assign=self._assigned,
-            on_revoke=lambda _source, _places: self._tell(self._on_revoked),
+            on_revoke=lambda _source, places: self._tell(self._on_revoked) if places else None,
             on_lost=lambda _source, _places: self._tell(self._on_lost),
         )
         return seat
@@ -182,11 +188,14 @@ class Lease:
                 if error.code() == KafkaError._FATAL:
                     raise KafkaException(error)
                 self._complain(error.str())
+        is_quiet = monotonic() - self._complained > QUIET_S
+        if self.why and is_quiet and all(each.memberid() for each in mine):
+            self.why = ""  # outside the group silence says nothing
 
     def _succeed(self, mine: list[Consumer], place: str, others: Sequence[str]) -> None:
         """Of an inherited place brokers go on telling the client.id and the address of whoever had
         it first. So an heir stays in the group as itself, too, and does not want the lease."""
-        self._instance = place
+        own, self._instance = self._instance, place
         heir = self._join()
         mine.insert(0, heir)
         while self._holder is None and heir not in self._passed_over and not self._stop.is_set():
@@ -197,9 +206,12 @@ class Lease:
         if self._holder is None:
             self._tell(self._gone.set)
             return
-        if self._holder is not heir:  # Kafka had let the other one go meanwhile
-            mine.reverse()
-        self._only_sign(mine[1])
+        if self._holder is heir:
+            self._only_sign(mine[1])
+        else:  # Kafka had let the other one go meanwhile: we lead as ourselves
+            self._instance = own
+            mine.remove(heir)
+            _leave(heir)
         for instance in others:
             self._bury(instance, mine)
 
@@ -229,7 +241,7 @@ class Lease:
     def _complain(self, why: str) -> None:
         if why != self.why:
             _log.warning("the lease: %s", why)
-        self.why = why
+        self.why, self._complained = why, monotonic()
 
     def _tell(self, what: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the loop is gone

@@ -10,14 +10,30 @@ import re
 from typing import Any, Final
 
 import msgspec
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
 from bridge.adapters.kafka.client import Settings, admin_client, unavailable
 from bridge.adapters.kafka.topics import OwnTopics
+from bridge.model.errors import SinkUnavailable
 
 ANSWER_S: Final = 1.5
+_AWAY: Final = (
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError._RESOLVE,
+    KafkaError._TIMED_OUT,
+    KafkaError._TIMED_OUT_QUEUE,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
 _SIGNED: Final = re.compile(r"\.(?P<name>[0-9a-f]{32})\.(?P<port>[0-9]{1,5})$")
+
+
+class NotTold(SinkUnavailable):
+    """Kafka is not away: we may not read the group, say."""
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -44,17 +60,18 @@ class Members:
         self._admin: AdminClient | None = None
 
     def look(self) -> list[Member]:
-        """Sorted by instance, without those that did not sign. Raises SinkUnavailable."""
-        if self._admin is None:
-            self._admin = admin_client(self._settings)
+        """Sorted by instance, without those that did not sign. SinkUnavailable, or NotTold."""
         group = self._own.lease
         try:
+            if self._admin is None:
+                self._admin = admin_client(self._settings)
             asked = self._admin.describe_consumer_groups([group], request_timeout=ANSWER_S)
             members = asked[group].result().members
             found = [found for raw in members if (found := _member(raw, group))]
         except KafkaException as error:
             self.forget()
-            raise unavailable("looking at the lease's group", error) from error
+            failed = unavailable("looking at the lease's group", error)
+            raise failed if error.args[0].code() in _AWAY else NotTold(str(failed)) from error
         return sorted(found, key=lambda member: member.instance)
 
     def forget(self) -> None:

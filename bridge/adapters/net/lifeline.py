@@ -57,7 +57,9 @@ class Lifeline:
 
     async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if len(self._followers) >= FOLLOWERS:
-            next(iter(self._followers)).close()
+            oldest = next(iter(self._followers))
+            del self._followers[oldest]  # its own task comes too late in a burst
+            oldest.close()
         self._followers[writer] = None
         try:
             with suppress(OSError), closing(writer):
@@ -94,15 +96,21 @@ class Sight:
 
     async def meet(self) -> bool:
         """Whether it is there, and who it should be. ConnectionRefusedError: nobody is."""
+        try:
+            said = await self._hear()
+        except ValueError:  # a line that is no name, or a host that is none (UnicodeError)
+            return False
+        if not said.endswith(b"\n"):
+            raise ConnectionResetError("it hung up without a word")
+        return said.strip() == self._name.encode()
+
+    async def _hear(self) -> bytes:
         async with asyncio.timeout(MEET_S):
             reader, writer = await asyncio.open_connection(self._host, self._port, limit=LINE)
             self.close()
             self._reader, self._writer = reader, writer
             _keep_alive(writer)
-            said = await reader.readline()
-        if not said.endswith(b"\n"):
-            raise ConnectionResetError("it hung up without a word")
-        return said.strip() == self._name.encode()
+            return await reader.readline()
 
     @property
     def is_open(self) -> bool:

@@ -1,11 +1,13 @@
 """Who leads: on a real group, and what a member makes of what it is told."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, cast
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
+from bridge.adapters.kafka import lease as module
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.lease import Lease, LeaseLost
 from bridge.adapters.kafka.members import Member, Members
@@ -20,6 +22,14 @@ LEASE_S = 6.0
 
 def run(test: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(test, SOON_S))
+
+
+class Counting(Lease):
+    passes = 0
+
+    def _serve(self, mine: Sequence[Consumer]) -> None:
+        super()._serve(mine)
+        self.passes += 1
 
 
 def group(kafka: EmbeddedKafka) -> Callable[[], Lease]:
@@ -156,14 +166,20 @@ def test_an_heir_whom_the_group_passes_over_ends(kafka: EmbeddedKafka) -> None:
     run(test())
 
 
-def test_what_keeps_us_out_is_told(kafka: EmbeddedKafka) -> None:
-    """Brokers take no session timeout below group.min.session.timeout.ms, 6 s by default."""
+def test_what_keeps_us_out_is_told(kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers take no session timeout below group.min.session.timeout.ms, 6 s by default.
+
+    It stays told: silence says nothing as long as we are not in the group."""
+    monkeypatch.setattr(module, "QUIET_S", 0.0)
     settings, own = {"bootstrap.servers": kafka.bootstrap_servers}, OwnTopics(unique("lease"))
     ensure_lease(settings, own)
 
     async def test() -> None:
-        lease = Lease(settings, own, 1.0)
+        lease = Counting(settings, own, 1.0)
         await until(lambda: "session" in lease.why.lower())
+        passes = lease.passes
+        await until(lambda: lease.passes > passes + 3)
+        assert "session" in lease.why.lower()
         assert not lease.is_held
         await lease.leave(SOON_S)
 
@@ -175,5 +191,83 @@ def test_a_kafka_that_is_away_is_not_waited_for() -> None:
         lease = Lease({"bootstrap.servers": "127.0.0.1:1"}, OwnTopics("nowhere"), LEASE_S)
         await lease.leave(0.2)
         assert not lease.is_held
+
+    run(test())
+
+
+def test_what_is_over_is_not_told_for_ever(
+    kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if nothing changes in the group."""
+    monkeypatch.setattr(module, "QUIET_S", 0.1)
+    join = group(kafka)
+
+    async def test() -> None:
+        lease = join()
+        await lease.won()
+        lease._complain("a broker was away")
+        assert lease.why
+        await until(lambda: not lease.why)
+        await lease.leave(SOON_S)
+
+    run(test())
+
+
+def test_a_bug_of_ours_is_no_dead_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who led is out of the group then, and ends; and it can be left."""
+    monkeypatch.setattr(module, "RETRY_S", 0.01)
+    tries: list[str] = []
+
+    class Failing(Lease):
+        def _join(self) -> Consumer:
+            tries.append(self.name)
+            raise TypeError("a bug")
+
+    async def test() -> None:
+        lease = Failing({}, OwnTopics("x"), LEASE_S)
+        lease.inherit("x")  # held
+        with pytest.raises(LeaseLost):
+            await lease.lost()
+        await until(lambda: len(tries) > 2)
+        assert "a bug" in lease.why
+        await lease.leave(SOON_S)
+        assert lease._left.is_set()
+
+    run(test())
+
+
+def test_who_is_given_it_as_itself_leaves_the_place_of_the_dead() -> None:
+    """Kafka had let it go meanwhile: else the group would wait for a place that nobody wants."""
+
+    class Fake:
+        is_open = True
+
+        def poll(self, _: float) -> None: ...
+        def unsubscribe(self) -> None: ...
+        def incremental_assign(self, _: object) -> None: ...
+        def pause(self, _: object) -> None: ...
+
+        def memberid(self) -> str:
+            return ""
+
+        def close(self) -> None:
+            self.is_open = False
+
+    seat, heir = Fake(), Fake()
+
+    class Idle(Lease):
+        def _run(self) -> None: ...
+
+        def _join(self) -> Consumer:
+            self._assigned(cast(Consumer, seat), [TopicPartition(self._own.lease, 0)])
+            return cast(Consumer, heir)
+
+    async def test() -> None:
+        lease = Idle({}, OwnTopics("x"), LEASE_S)
+        mine = [cast(Consumer, seat)]
+        lease._succeed(mine, "the dead", ())
+        assert mine == [cast(Consumer, seat)]
+        assert (seat.is_open, heir.is_open) == (True, False)
+        assert lease._instance == lease.name
 
     run(test())

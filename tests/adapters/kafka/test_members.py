@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from bridge.adapters.kafka import members as module
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.lease import Lease
-from bridge.adapters.kafka.members import Member, Members, signed
+from bridge.adapters.kafka.members import Member, Members, NotTold, signed
 from bridge.adapters.kafka.topics import OwnTopics, ensure_lease
 from bridge.model.errors import SinkUnavailable
 from tests.support.kafka import unique
@@ -60,5 +60,21 @@ def test_a_signature_is_at_the_end() -> None:
 
 def test_without_kafka_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ANSWER_S", 0.3)
-    with pytest.raises(SinkUnavailable, match="looking at the lease's group"):
+    with pytest.raises(SinkUnavailable, match="looking at the lease's group") as told:
         Members({"bootstrap.servers": "127.0.0.1:1"}, OwnTopics("x")).look()
+    assert not isinstance(told.value, NotTold)
+
+
+def test_a_client_that_cannot_be_made_is_no_bug() -> None:
+    with pytest.raises(NotTold, match=r"no\.such\.setting"):
+        Members({"bootstrap.servers": "127.0.0.1:1", "no.such.setting": 1}, OwnTopics("x")).look()
+
+
+def test_a_refusal_is_not_an_outage(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Refusing:
+        def describe_consumer_groups(self, *_: object, **__: object) -> None:
+            raise KafkaException(KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
+
+    monkeypatch.setattr(module, "admin_client", lambda _: Refusing())
+    with pytest.raises(NotTold):
+        Members({}, OwnTopics("x")).look()

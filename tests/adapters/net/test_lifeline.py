@@ -176,6 +176,54 @@ def test_strangers_are_bounded() -> None:
     run(test())
 
 
+def test_a_burst_of_strangers_is_bounded() -> None:
+    async def test() -> None:
+        most = 0
+
+        class Watched(dict[asyncio.StreamWriter, None]):
+            def __setitem__(self, writer: asyncio.StreamWriter, value: None) -> None:
+                nonlocal most
+                super().__setitem__(writer, value)
+                most = max(most, len(self))
+
+        async with leading() as lifeline:
+            lifeline._followers = Watched()
+            lifeline._socket.listen(256)  # else most of them would try again seconds later
+            streams = await asyncio.gather(
+                *(asyncio.open_connection(HOST, lifeline.port) for _ in range(200))
+            )
+            for reader, _ in streams:
+                assert await reader.readline() == NAME.encode() + b"\n"
+            assert most == FOLLOWERS
+            for _, writer in streams:
+                writer.close()
+
+    run(test())
+
+
+def test_who_says_too_much_is_somebody_else() -> None:
+    async def babble(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"x" * 10_000)
+        writer.close()
+
+    async def test() -> None:
+        other = await asyncio.start_server(babble, HOST, 0)
+        async with other, leading() as lifeline, following(lifeline.port) as (sight, ended):
+            sight._port = other.sockets[0].getsockname()[1]
+            lifeline.close()
+            assert await ended
+            assert not await sight.meet()
+
+    run(test())
+
+
+def test_a_host_that_is_none_is_nobody() -> None:
+    async def test() -> None:
+        assert not await Sight("x" * 64 + "\u00e9.example", 1, NAME).meet()
+
+    run(test())
+
+
 async def _rest(reader: asyncio.StreamReader) -> bytes:
     try:
         return await reader.read()
