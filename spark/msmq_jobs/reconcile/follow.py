@@ -80,8 +80,9 @@ class Batches:
         self.told: dict[str, Any] | None = None
 
     def judge_what_is_known(self) -> None:
-        """Of a new source, or a state that is there; nothing may come for long."""
-        if self._job.state.has_new or self._job.state.known.buckets:
+        """Nothing may come for long. Of a state that is new nothing can be said before Kafka was
+        read: all that sources hold would be missing."""
+        if self._job.state.known.buckets:
             self._judge()
 
     def take(self, records: DataFrame, _number: int) -> None:

@@ -188,7 +188,7 @@ def rounds(scene: Scene, kills: list[Kill], *options: str) -> list[Kill]:
         return hit
     finally:
         for run in runs:
-            _end(run)
+            end(run)
 
 
 def _moment(scene: Scene, kill: Kill, kills: int) -> Callable[[], bool]:
@@ -198,7 +198,7 @@ def _moment(scene: Scene, kill: Kill, kills: int) -> Callable[[], bool]:
     return lambda: scene.written() >= goal
 
 
-def _end(run: subprocess.Popen[str]) -> None:
+def end(run: subprocess.Popen[str]) -> None:
     """With all that it started."""
     if run.poll() is None:
         for child in psutil.Process(run.pid).children(recursive=True):

@@ -17,12 +17,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pyarrow.dataset as ds
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from tests.cli.program import command
-from tests.spark.backfill.killing import kill_when
+from tests.spark.backfill.killing import end, kill_when
 from tests.spark.reconcile.planted import Scene
 from tests.spark.reconcile.world import ORDERS, PLAIN, SENDERS, Copy, Seen, World
 from tests.support.waiting import eventually
@@ -135,12 +134,8 @@ def rounds(scene: Following, kills: list[tuple[str, str]]) -> int:
         scene.finish(run)
         return hit
     finally:
-        if run is not None and run.poll() is None:
-            for child in psutil.Process(run.pid).children(recursive=True):
-                with suppress(psutil.Error):
-                    child.kill()
-            run.kill()
-            run.communicate()
+        if run is not None:
+            end(run)
 
 
 def main() -> int:
