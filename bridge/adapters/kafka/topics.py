@@ -25,6 +25,8 @@ from bridge.adapters.kafka.client import (
 from bridge.core.catalogue import TopicLimits
 from bridge.model.errors import ConfigError
 
+Offsets = dict[str, dict[int, int]]  # topic -> partition -> offset
+
 _log = logging.getLogger(__name__)
 _HOUR_MS: Final = 3_600_000
 _BROKER_DEFAULT: Final = -1
@@ -181,17 +183,27 @@ def look_at(settings: Settings, names: Iterable[str] | None) -> dict[str, TopicL
         raise unavailable("looking at topics", error) from error
 
 
-def committed_ends(settings: Settings, topics: Mapping[str, int]) -> dict[str, dict[int, int]]:
+def committed_ends(settings: Settings, topics: Mapping[str, int]) -> Offsets:
     """Per topic and partition, how far a reader of committed records can see now; `topics` says
     how many partitions each has."""
+    return _offsets(settings, topics, OffsetSpec.latest(), "end")  # type: ignore[no-untyped-call]
+
+
+def first_offsets(settings: Settings, topics: Mapping[str, int]) -> Offsets:
+    """Per topic and partition, where the first record is that has not aged."""
+    spec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+    return _offsets(settings, topics, spec, "beginning")
+
+
+def _offsets(settings: Settings, topics: Mapping[str, int], spec: OffsetSpec, what: str) -> Offsets:
     places = {
-        TopicPartition(topic, number): OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        TopicPartition(topic, number): spec
         for topic, partitions in topics.items()
         for number in range(partitions)
     }
-    ends: dict[str, dict[int, int]] = {topic: {} for topic in topics}
+    found: Offsets = {topic: {} for topic in topics}
     if not places:
-        return ends
+        return found
     admin = admin_client(settings)
     try:
         _existing(admin)  # as in reader.py
@@ -199,10 +211,10 @@ def committed_ends(settings: Settings, topics: Mapping[str, int]) -> dict[str, d
             places, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=CALL_TIMEOUT_S
         )
         for place, future in futures.items():
-            ends[place.topic][place.partition] = int(future.result().offset)
+            found[place.topic][place.partition] = int(future.result().offset)
     except KafkaException as error:
-        raise unavailable("looking for the end of topics", error) from error
-    return ends
+        raise unavailable(f"looking for the {what} of topics", error) from error
+    return found
 
 
 def _mapped(name: str, *, is_kept: bool = False) -> NewTopic:

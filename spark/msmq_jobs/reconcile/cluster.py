@@ -6,17 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
-from confluent_kafka import KafkaException, TopicPartition
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    ConfigResource,
-    OffsetSpec,
-)
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import ConfigResource  # type: ignore[attr-defined]
 
-from bridge.adapters.kafka.client import CALL_TIMEOUT_S, admin_client, unavailable
-from bridge.adapters.kafka.topics import committed_ends
+from bridge.adapters.kafka.client import admin_client, unavailable
+from bridge.adapters.kafka.topics import Offsets, committed_ends, first_offsets
 from bridge.model.errors import ConfigError
-
-Offsets = dict[str, dict[int, int]]
 
 
 class Extent(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,26 +42,8 @@ class Extent(msgspec.Struct, frozen=True, kw_only=True):
 
 def look(settings: Mapping[str, Any], topics: Mapping[str, int]) -> Extent:
     """`topics` says how many partitions each has."""
-    if not topics:
-        return Extent(first={}, ends={})
     ends = committed_ends(settings, topics)
-    try:
-        return Extent(first=_first(settings, topics), ends=ends)
-    except KafkaException as error:
-        raise unavailable("looking at topics", error) from error
-
-
-def _first(settings: Mapping[str, Any], topics: Mapping[str, int]) -> Offsets:
-    places = {
-        TopicPartition(topic, n): OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-        for topic, partitions in topics.items()
-        for n in range(partitions)
-    }
-    found: Offsets = {topic: {} for topic in topics}
-    admin = admin_client(settings)  # without a name it would be gone before it is answered
-    for place, future in admin.list_offsets(places, request_timeout=CALL_TIMEOUT_S).items():
-        found[place.topic][place.partition] = int(future.result().offset)
-    return found
+    return Extent(first=first_offsets(settings, topics), ends=ends)
 
 
 def compacted(settings: Mapping[str, Any], topics: Iterable[str]) -> frozenset[str]:

@@ -17,8 +17,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 
+from bridge.adapters.kafka.topics import Offsets
 from bridge.model.errors import Unavailable
-from msmq_jobs.reconcile.cluster import Offsets
 from msmq_jobs.reconcile.job import Job, ReconcileFailed
 from msmq_jobs.reconcile.reading import Order, Watcher
 from msmq_jobs.sources.exports import reason_of
