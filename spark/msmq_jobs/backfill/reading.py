@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Final
 
 _EVERY_S: Final = 0.5
@@ -36,18 +36,18 @@ class Reading:
         self._folder.cleanup()
 
     def place(self, source: str) -> str:
-        """The folder for the notes of one source: a file for each part, with its rows so far."""
-        place = Path(self._folder.name) / str(len(self._sources))
-        place.mkdir()
-        self._sources = {**self._sources, place: source}
-        return str(place)
+        """The folder for the notes of one source: a file for each part, with its rows so far.
+        Sources are opened side by side: any thread may ask."""
+        place = mkdtemp(dir=self._folder.name)
+        self._sources[Path(place)] = source
+        return place
 
     def _follow(self) -> None:
         while not self._stop.wait(_EVERY_S):
             self.look()
 
     def look(self) -> None:
-        for place, source in self._sources.items():
+        for place, source in list(self._sources.items()):
             rows = sum(_rows_in(file) for file in place.iterdir())
             if rows > self._counts.get(source, 0):
                 self._counts[source] = rows

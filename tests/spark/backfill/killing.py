@@ -181,14 +181,21 @@ def rounds(scene: Scene, kills: list[Kill], *options: str) -> list[Kill]:
             if kill_when(runs[-1], kill.kind, _moment(scene, kill, len(kills))):
                 hit.append(kill)
                 print(f"killed: {kill}", flush=True)
+            else:
+                _check_end(runs[-1])
         if not runs or runs[-1].poll() is not None:
             runs.append(scene.start())
-        output, _ = runs[-1].communicate(timeout=PATIENCE_S)
-        assert runs[-1].returncode == 0, output
+        _check_end(runs[-1])
         return hit
     finally:
         for run in runs:
             end(run)
+
+
+def _check_end(run: subprocess.Popen[str]) -> None:
+    """One that nobody ended is done when it ends."""
+    output, _ = run.communicate(timeout=PATIENCE_S)
+    assert run.returncode == 0, output
 
 
 def _moment(scene: Scene, kill: Kill, kills: int) -> Callable[[], bool]:

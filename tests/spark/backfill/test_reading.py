@@ -1,6 +1,7 @@
 """Rows so far, from the notes of readers."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from msmq_jobs.backfill.reading import Reading
@@ -24,6 +25,22 @@ def test_the_parts_of_a_source_are_summed_up() -> None:
     reading.look()
     assert told == [("a", 570), ("a", 1070)]
     reading._folder.cleanup()
+
+
+def test_sources_that_are_opened_at_the_same_moment_have_places_of_their_own() -> None:
+    names = [str(n) for n in range(400)]
+    told: dict[str, int] = {}
+    together = threading.Barrier(8)
+
+    def opened(some: list[str]) -> None:
+        together.wait(60)
+        for name in some:
+            (Path(reading.place(name)) / "0").write_text(str(int(name) + 1))
+
+    with Reading(told.__setitem__) as reading, ThreadPoolExecutor(8) as pool:
+        list(pool.map(opened, (names[n::8] for n in range(8))))
+        reading.look()
+    assert told == {name: int(name) + 1 for name in names}
 
 
 def test_it_looks_by_itself_and_leaves_nothing_behind() -> None:
