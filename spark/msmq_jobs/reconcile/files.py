@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,22 @@ class Folder:
             except OSError as error:
                 what = f"{self.root}: {error.strerror}"
                 raise ConfigError(what, where=option, mend="name a folder of yours") from error
+
+    @contextmanager
+    def alone(self, option: str) -> Iterator[None]:
+        """No other run has it meanwhile. Raises ConfigError when one does; only a disk of this
+        machine can tell. The kernel lets go of it, however the run ends."""
+        if not self.is_local:
+            yield
+            return
+        handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            if not _is_ours(handle):
+                where, mend = f"{option} {self.root}", "wait for that one, or name another folder"
+                raise ConfigError("another run uses it", where=where, mend=mend)
+            yield
+        finally:
+            os.close(handle)
 
     def read(self, name: str) -> str | None:
         if self.is_local:
@@ -77,3 +96,14 @@ class Folder:
         jvm: Any = self._spark.sparkContext._jvm
         path = jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}")
         return path.getFileSystem(self._spark.sparkContext._jsc.hadoopConfiguration()), path
+
+
+def _is_ours(handle: int) -> bool:
+    """From now on. A file system without locks keeps nobody out."""
+    try:
+        flock(handle, LOCK_EX | LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True

@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from bridge.adapters.kafka.topics import Offsets
 from bridge.model.errors import Unavailable
 from msmq_jobs.reconcile.job import Job, ReconcileFailed
-from msmq_jobs.reconcile.reading import Order, Watcher
+from msmq_jobs.reconcile.reading import Order, Watcher, folders
 from msmq_jobs.sources.exports import reason_of
 from msmq_jobs.sources.kafka import follow_topics
 
@@ -37,23 +37,31 @@ def follow(
 ) -> dict[str, Any]:
     """Until somebody stops it; the last findings. Without `every_s` only what is there now."""
     try:
-        job = Job(spark, order, watcher)
-        job.read_sources()
-        topics = [job.audit, *job.topics()]
-        batches = Batches(job, tell, topics)
-        batches.judge_what_is_known()
-        records = follow_topics(spark, job.place.settings, topics)
-        writer = records.writeStream.foreachBatch(batches.take)
-        writer = writer.option("checkpointLocation", f"{order.state}/checkpoint")
-        if every_s is None:
-            writer = writer.trigger(availableNow=True)
-        else:
-            writer = writer.trigger(processingTime=f"{every_s} seconds")
-        _await(writer.start())
+        with folders(spark, order):
+            told = _follow(spark, order, watcher, every_s, tell)
     except (Py4JJavaError, PySparkException) as error:
         raise ReconcileFailed(f"{reason_of(error)}; run it again") from error
-    if batches.told is None:
+    if told is None:
         raise Unavailable("it was stopped before anything was read")
+    return told
+
+
+def _follow(
+    spark: SparkSession, order: Order, watcher: Watcher, every_s: int | None, tell: Tell
+) -> dict[str, Any] | None:
+    job = Job(spark, order, watcher)
+    job.read_sources()
+    topics = [job.audit, *job.topics()]
+    batches = Batches(job, tell, topics)
+    batches.judge_what_is_known()
+    records = follow_topics(spark, job.place.settings, topics)
+    writer = records.writeStream.foreachBatch(batches.take)
+    writer = writer.option("checkpointLocation", f"{order.state}/checkpoint")
+    if every_s is None:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{every_s} seconds")
+    _await(writer.start())
     return batches.told
 
 

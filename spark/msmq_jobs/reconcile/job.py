@@ -26,7 +26,7 @@ from msmq_jobs.reconcile.cluster import compacted
 from msmq_jobs.reconcile.details import Details
 from msmq_jobs.reconcile.files import Folder
 from msmq_jobs.reconcile.merging import NEVER, PLACE, QUEUE, TEXT
-from msmq_jobs.reconcile.reading import WORK, Order, Reading, Watcher, audit_from
+from msmq_jobs.reconcile.reading import WORK, Order, Reading, Watcher, audit_from, folders
 from msmq_jobs.reconcile.report import rendered
 from msmq_jobs.reconcile.rules import DUPLICATED, MISSING, RULES
 from msmq_jobs.reconcile.state import Known
@@ -190,10 +190,11 @@ class Job(Reading):
 def reconcile(spark: SparkSession, order: Order, watcher: Watcher) -> dict[str, Any]:
     """The findings. Raises BridgeError when nothing can be said."""
     try:
-        job = Job(spark, order, watcher)
-        job.read_sources()
-        job.read_new()
-        return job.judge()
+        with folders(spark, order):
+            job = Job(spark, order, watcher)
+            job.read_sources()
+            job.read_new()
+            return job.judge()
     except (Py4JJavaError, PySparkException) as error:
         raise ReconcileFailed(f"{reason_of(error)}; run it again") from error
 

@@ -6,7 +6,9 @@ ledger has, a later one had before, so nothing is called missing that was only l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -63,6 +65,20 @@ class Watcher(Protocol):
     def stage(self, text: str) -> None: ...
 
 
+@contextmanager
+def folders(spark: SparkSession, order: Order) -> Iterator[None]:
+    """Those of a run are there, and its own as long as it runs."""
+    taken: set[str] = set()
+    with ExitStack() as stack:
+        for option, root in (("--out", order.out), ("--state", order.state)):
+            if root and os.path.realpath(root) not in taken:
+                folder = Folder(spark, root)
+                folder.make(option)
+                stack.enter_context(folder.alone(option))
+                taken.add(os.path.realpath(root))
+        yield
+
+
 class Reading:
     """One appliance, one order: what the ledgers have, and where to read on."""
 
@@ -73,11 +89,9 @@ class Reading:
         self._spark, self._order, self._watcher = spark, order, watcher
         self.place: Place = look_around(order.config)
         self._out = Folder(spark, order.out)
-        self._out.make("--out")
         self._mapping = _hash(self.place.mappings)
         root = order.state or f"{self._out.root}/{WORK}/state"
         self._out.delete(WORK)
-        Folder(spark, root).make("--state")
         cluster = cluster_of(self.place.settings)
         self.state = State(spark, root, self._mapping, order.state_format, cluster)
         self.changed: Known = self.state.known  # by what was read since

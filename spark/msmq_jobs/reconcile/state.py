@@ -32,6 +32,7 @@ ACCEPTED, LANDED, SENT = "accepted", "landed", "sent"
 LEDGERS: Final = (ACCEPTED, LANDED, SENT)
 VERSION: Final = 2
 MANY: Final = 30  # runs whose buckets a reader has to put together
+STATE: Final = "state.json"
 NEW: Final = "new"  # events of this run; nothing counts that is in there
 ROWS: Final = "rows"
 SMALL: Final = {
@@ -78,7 +79,7 @@ class State:
         cluster: str = "",
     ) -> None:
         self._spark, self._folder = spark, Folder(spark, root)
-        found = self._folder.read("state.json")
+        self._found = found = self._folder.read(STATE)
         new = Known(mapping=mapping, format=format_, cluster=cluster)
         self.known = new if found is None else _decode(found)
         if self.known.mapping != mapping:
@@ -171,10 +172,17 @@ class State:
             buckets=buckets,
             small=run if small else self.known.small,
         )
-        told = json.dumps(msgspec.to_builtins(self.known, str_keys=True))
-        self._folder.write("state.json", [told])
+        self._replace(json.dumps(msgspec.to_builtins(self.known, str_keys=True)))
         self._staged.clear()
         self._clear()
+
+    def _replace(self, told: str) -> None:
+        """Where nobody can be kept out, who was there meanwhile is noticed."""
+        if self._folder.read(STATE) != self._found:
+            what, mend = "another run has changed it meanwhile", "run one at a time"
+            raise ConfigError(what, where=f"--state {self._folder.root}", mend=mend)
+        self._folder.write(STATE, [told])
+        self._found = told
 
     def _clear(self) -> None:
         """What no longer counts, or never did because its run died."""

@@ -38,3 +38,15 @@ def test_a_folder_that_cannot_be(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="--state"):
         Folder(spark, f"{tmp_path}/file/x").make("--state")
+
+
+def test_a_folder_has_one_run_at_a_time(spark: SparkSession, tmp_path: Path) -> None:
+    folder, again = Folder(spark, str(tmp_path)), Folder(spark, f"{tmp_path}/")
+    with folder.alone("--out"):
+        with pytest.raises(ConfigError, match="another run uses it; wait"), again.alone("--out"):
+            pass
+        elsewhere = Folder(spark, f"file://{tmp_path}")  # like s3a://: nobody can tell
+        with elsewhere.alone("--out"):
+            pass
+    with again.alone("--out"):
+        assert folder.names() == []

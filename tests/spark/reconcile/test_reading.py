@@ -9,13 +9,23 @@ from msgspec.structs import replace
 from pyspark.sql import SparkSession
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
-from bridge.model.errors import BridgeError
+from bridge.model.errors import BridgeError, ConfigError
 from msmq_jobs.reconcile.cluster import Extent
 from msmq_jobs.reconcile.job import Job
 from msmq_jobs.reconcile.merging import NEVER
-from msmq_jobs.reconcile.reading import Reading, audit_from
+from msmq_jobs.reconcile.reading import Order, Reading, audit_from, folders
 from tests.spark.reconcile.planted import Scene, Silent
 from tests.spark.reconcile.world import RECORD, World, audit_record
+
+
+def test_the_folders_of_a_run_are_its_own(spark: SparkSession, tmp_path: Path) -> None:
+    both = Order(out=f"{tmp_path}/x", state=f"{tmp_path}/x/")  # one for both is no clash
+    with folders(spark, both):
+        second = Order(out=f"{tmp_path}/y", state=f"{tmp_path}/x")
+        with pytest.raises(ConfigError, match=r"--state .*another run"), folders(spark, second):
+            pass
+    with folders(spark, second):
+        assert (tmp_path / "y").is_dir()
 
 
 @pytest.mark.kafka

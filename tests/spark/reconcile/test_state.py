@@ -85,6 +85,16 @@ def test_what_does_not_fit(spark: SparkSession, tmp_path: Path) -> None:
         State(spark, str(tmp_path), "m1")
 
 
+def test_two_runs_on_one_state(spark: SparkSession, tmp_path: Path) -> None:
+    """Where no lock keeps them apart, the second one to end does not count."""
+    one, other = State(spark, str(tmp_path), "m1"), State(spark, str(tmp_path), "m1")
+    one.keep(replace(one.known, positions={"t": {0: 5}}))
+    one.keep(replace(one.known, positions={"t": {0: 6}}))
+    with pytest.raises(ConfigError, match="another run has changed it meanwhile"):
+        other.keep(replace(other.known, positions={"t": {0: 3}}))
+    assert State(spark, str(tmp_path), "m1").known.positions == {"t": {0: 6}}
+
+
 def test_two_states_are_two() -> None:
     """A report folder that one has filled says nothing of the other."""
     assert Known().id != Known().id
