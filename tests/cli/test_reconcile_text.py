@@ -19,6 +19,7 @@ def told(parity: bool, plan: str | None, **verdicts: int) -> dict[str, Any]:
         "messages": sum(counts.values()),
         "verdicts": counts,
         "queues": [queue],
+        "queues_total": 1,
         "repair": {"missing": missing, "with_copy": missing, "surplus": 2, "plan": plan},
         "foreign": 3,
     }

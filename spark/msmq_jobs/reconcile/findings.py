@@ -1,11 +1,11 @@
 """The verdicts in sums, as plain data: what `report.json` has and the page shows.
 
-Only small aggregates leave Spark: per queue, at most so many senders, points and offenders.
+Only small aggregates leave Spark: at most so many queues, senders, points and offenders.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from functools import reduce
 from typing import Any, Final
@@ -18,6 +18,7 @@ from msmq_jobs.reconcile.rules import BREAKING, DELIVERED, VERDICTS
 from msmq_jobs.reconcile.thresholds import holds
 
 VERSION: Final = 1
+MAX_QUEUES: Final = 5000  # those that were refused too: senders can invent names
 MAX_SENDERS: Final = 1000
 MAX_OFFENDERS: Final = 200
 MAX_POINTS: Final = 500
@@ -54,12 +55,9 @@ def find(
 ) -> dict[str, Any]:
     """`verdicts` as they are kept, `copies` where the records lie of messages that have several.
     `modes` has the mode of a queue and what of its content was compared."""
-    queues = _queues(verdicts, modes)
-    totals = dict.fromkeys(VERDICTS, 0)
-    for queue in queues:
-        for name, count in queue["verdicts"].items():
-            totals[name] += count
+    totals = _totals(verdicts)
     messages = sum(totals.values())
+    queues_total, queues = _queues(verdicts, modes)
     senders_total, senders = _senders(verdicts)
     return {
         "version": VERSION,
@@ -69,6 +67,7 @@ def find(
         "verdicts": totals,
         "messages": messages,
         "queues": queues,
+        "queues_total": queues_total,
         "senders": senders,
         "senders_total": senders_total,
         "timeline": _timeline(verdicts),
@@ -102,74 +101,86 @@ def _rounded(delay: Column) -> Column:
     return delay - delay % step
 
 
-def _queues(verdicts: DataFrame, modes: Mapping[str, tuple[str, str]]) -> list[dict[str, Any]]:
-    counts = verdicts.groupBy("queue", "verdict", "class").agg(F.count("*").alias("n")).collect()
-    about = (
+def _totals(verdicts: DataFrame) -> dict[str, int]:
+    found = {row["verdict"]: row["count"] for row in verdicts.groupBy("verdict").count().collect()}
+    return {name: found.get(name, 0) for name in VERDICTS}
+
+
+def _queues(
+    verdicts: DataFrame, modes: Mapping[str, tuple[str, str]]
+) -> tuple[int, list[dict[str, Any]]]:
+    delays = (
+        F.expr(f"percentile_disc({share}) WITHIN GROUP (ORDER BY _rounded)").alias(name)
+        for name, share in (("p50", 0.5), ("p99", 0.99))
+    )
+    each = (
         verdicts.withColumn("_rounded", _rounded(_delay()))
         .groupBy("queue")
         .agg(
             F.sort_array(F.collect_set("topic")).alias("topics"),
-            F.min(_first()).alias("first"),
-            F.max(_last()).alias("last"),
-            *(
-                F.expr(f"percentile_disc({share}) WITHIN GROUP (ORDER BY _rounded)").alias(name)
-                for name, share in (("p50", 0.5), ("p99", 0.99))
-            ),
+            *_counted(),
+            *delays,
             F.max(_delay()).alias("max"),
         )
-        .orderBy("queue")
     )
+    total, worst = _worst(each, "queue", MAX_QUEUES)
     made: dict[str, dict[str, Any]] = {}
-    for row in about.collect():
+    for row in worst:
         mode, content = modes.get(row["queue"].lower(), ("forward", "compared"))
         delay = {name: row[name] for name in ("p50", "p99", "max")}
         made[row["queue"]] = {
             "queue": row["queue"],
             "topics": list(row["topics"]),
             "mode": mode,
-            "messages": 0,
-            "verdicts": {},
+            **_told(row),
             "classes": {},
-            "first": iso(row["first"]),
-            "last": iso(row["last"]),
             "latency_ms": delay if row["max"] is not None else None,
             "content": content,
         }
-    for row in sorted(
-        counts, key=lambda r: (r["queue"], VERDICTS.index(r["verdict"]), r["class"] or 0)
-    ):
-        queue, n = made[row["queue"]], row["n"]
-        queue["messages"] += n
-        queue["verdicts"][row["verdict"]] = queue["verdicts"].get(row["verdict"], 0) + n
-        if row["class"]:
-            queue["classes"][class_name(row["class"])] = n
-    return list(made.values())
+    for row in _classes(verdicts, made):
+        made[row["queue"]]["classes"][class_name(row["class"])] = row["count"]
+    return total, list(made.values())
+
+
+def _classes(verdicts: DataFrame, queues: Collection[str]) -> list[Any]:
+    """Of these queues, in order."""
+    some = verdicts.where(F.col("class") != 0)
+    names = [(name,) for name in queues]
+    chosen = F.broadcast(verdicts.sparkSession.createDataFrame(names, "queue string"))
+    counts = some.join(chosen, on="queue", how="left_semi").groupBy("queue", "class").count()
+    return sorted(counts.collect(), key=lambda row: (row["queue"], row["class"]))
 
 
 def _senders(verdicts: DataFrame) -> tuple[int, list[dict[str, Any]]]:
-    """Those with the most broken messages first; they are told in the order of their ids."""
-    by_verdict = [F.sum((F.col("verdict") == v).cast("int")).alias(v) for v in VERDICTS]
-    each = verdicts.groupBy("source").agg(
-        F.count_distinct("queue").alias("queues"),
-        F.count("*").alias("messages"),
-        *by_verdict,
-        F.min(_first()).alias("first"),
-        F.max(_last()).alias("last"),
-    )
-    broken = sum((F.col(v) for v in BREAKING), F.lit(0))
-    worst = each.orderBy(broken.desc(), "source").limit(MAX_SENDERS).collect()
-    total = len(worst) if len(worst) < MAX_SENDERS else each.count()
+    each = verdicts.groupBy("source").agg(F.count_distinct("queue").alias("queues"), *_counted())
+    total, worst = _worst(each, "source", MAX_SENDERS)
     return total, [
-        {
-            "source": row["source"],
-            "queues": row["queues"],
-            "messages": row["messages"],
-            "verdicts": {v: row[v] for v in VERDICTS if row[v]},
-            "first": iso(row["first"]),
-            "last": iso(row["last"]),
-        }
-        for row in sorted(worst, key=lambda row: row["source"])
+        {"source": row["source"], "queues": row["queues"], **_told(row)} for row in worst
     ]
+
+
+def _counted() -> list[Column]:
+    by_verdict = [F.sum((F.col("verdict") == v).cast("int")).alias(v) for v in VERDICTS]
+    times = [F.min(_first()).alias("first"), F.max(_last()).alias("last")]
+    return [F.count("*").alias("messages"), *by_verdict, *times]
+
+
+def _told(row: Any) -> dict[str, Any]:
+    """`_counted`, as the report has it."""
+    return {
+        "messages": row["messages"],
+        "verdicts": {v: row[v] for v in VERDICTS if row[v]},
+        "first": iso(row["first"]),
+        "last": iso(row["last"]),
+    }
+
+
+def _worst(each: DataFrame, name: str, most: int) -> tuple[int, list[Any]]:
+    """How many there are, and those with the most broken messages, in the order of their names."""
+    broken = sum((F.col(v) for v in BREAKING), F.lit(0))
+    worst = each.orderBy(broken.desc(), name).limit(most).collect()
+    total = len(worst) if len(worst) < most else each.count()
+    return total, sorted(worst, key=lambda row: row[name])
 
 
 def _timeline(verdicts: DataFrame) -> dict[str, Any]:

@@ -233,8 +233,9 @@ class Findings(_Part, frozen=True, kw_only=True):
     ] = {}
     verdicts: Totals
     messages: Annotated[Count, Meta(description="Message id and queue: how many pairs.")]
-    queues: Annotated[list[Queue], Meta(description="By name.")]
-    senders: Annotated[list[Sender], Meta(description="At most 1,000.")]
+    queues: Annotated[list[Queue], Meta(description="By name; at most 5,000, the worst.")]
+    queues_total: Annotated[Count, Meta(description="How many queues there are.")]
+    senders: Annotated[list[Sender], Meta(description="At most 1,000, the worst.")]
     senders_total: Annotated[Count, Meta(description="How many senders there are.")]
     timeline: Timeline
     latency: Distribution

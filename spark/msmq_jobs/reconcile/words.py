@@ -103,7 +103,7 @@ def sentence(findings: Findings) -> str:
     counts, messages = findings["verdicts"], findings["messages"]
     broken = total(counts, BREAKING)
     among = f"{messages:,} {_plural(messages, 'message')}"
-    queues = len(findings["queues"])
+    queues = findings["queues_total"]
     where = f"{among} in {queues:,} {_plural(queues, 'queue')}"
     what = counted(counts, BREAKING)
     if findings["parity"] and broken:

@@ -78,6 +78,7 @@ def week(
         "verdicts": verdicts,
         "messages": sum(verdicts.values()),
         "queues": rows,
+        "queues_total": len(rows),
         "senders": people[:1000],
         "senders_total": senders,
         "timeline": _timeline(random, sum(verdicts.values())),

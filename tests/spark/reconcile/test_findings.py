@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
 from msmq_jobs.reconcile import findings
@@ -62,7 +63,7 @@ def test_the_sums(spark: SparkSession) -> None:
     assert (queue["first"], queue["last"]) == ("2026-01-31T12:00:01Z", "2026-01-31T12:01:47Z")
     (sender,) = told["senders"]
     assert (sender["source"], sender["queues"], sender["messages"]) == ("g", 1, 103)
-    assert told["senders_total"] == 1
+    assert (told["queues_total"], told["senders_total"]) == (1, 1)
     assert told["timeline"]["bucket_s"] == 1
     assert sum(point["sent"] for point in told["timeline"]["points"]) == 103
     assert sum(point["landed"] for point in told["timeline"]["points"]) == 100
@@ -81,6 +82,27 @@ def test_the_sums(spark: SparkSession) -> None:
     assert stray["copies"] == [{"topic": "t", "partition": 0, "offset": 103}]
     assert told["offenders"]["missing"][0]["copies"] == []
     assert told["offenders"]["rejected"][0]["class"] == "0x81FF"
+
+
+def test_senders_cannot_make_it_long(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those with the most broken messages are named; all are counted."""
+    monkeypatch.setattr(findings, "MAX_QUEUES", 2)
+    monkeypatch.setattr(findings, "MAX_SENDERS", 2)
+    kinds = {"a": ("delivered_once", 0), "b": ("missing", 0), "c": ("rejected", 0x8003)}
+    kinds["d"] = ("missing", 0)
+    rows = []
+    for number, (name, (verdict, class_)) in enumerate(kinds.items()):
+        made = list(row(number, verdict, class_, None))
+        made[1] = made[4] = name
+        rows.append(tuple(made))
+    told = findings.find(
+        spark.createDataFrame(rows, ROW), spark.createDataFrame([], COPIES), {}, {}, {}, 0
+    )
+    assert [queue["queue"] for queue in told["queues"]] == ["b", "d"]
+    assert [sender["source"] for sender in told["senders"]] == ["b", "d"]
+    assert (told["queues_total"], told["senders_total"], told["messages"]) == (4, 4, 4)
+    assert (told["verdicts"]["missing"], told["verdicts"]["rejected"]) == (2, 1)
+    assert [queue["classes"] for queue in told["queues"]] == [{}, {}]
 
 
 def test_nothing_at_all(spark: SparkSession) -> None:

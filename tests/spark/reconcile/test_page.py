@@ -38,9 +38,9 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     root = tmp_path_factory.mktemp("reports")
     made = {"week": week(), "large": week(**MANY), "hostile": hostile()}
     made["empty"] = clean() | {
-        "queues": [], "senders": [], "senders_total": 0, "offenders": {}, "messages": 0,
-        "verdicts": dict.fromkeys(clean()["verdicts"], 0), "foreign": 0,
-        "timeline": {"bucket_s": 60, "points": []}, "latency": {"buckets": []},
+        "queues": [], "queues_total": 0, "senders": [], "senders_total": 0,
+        "offenders": {}, "messages": 0, "verdicts": dict.fromkeys(clean()["verdicts"], 0),
+        "timeline": {"bucket_s": 60, "points": []}, "foreign": 0, "latency": {"buckets": []},
     }  # fmt: skip
     for name, found in made.items():
         render(found, root / name)

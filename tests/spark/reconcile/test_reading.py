@@ -10,10 +10,13 @@ from pyspark.sql import SparkSession
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.model.errors import BridgeError, ConfigError
+from msmq_jobs.reconcile import job
 from msmq_jobs.reconcile.cluster import Extent
 from msmq_jobs.reconcile.job import Job
 from msmq_jobs.reconcile.merging import NEVER
 from msmq_jobs.reconcile.reading import Order, Reading, audit_from, folders
+from msmq_jobs.reconcile.state import Bucket
+from msmq_jobs.reconcile.verdicts import Bounds
 from tests.spark.reconcile.planted import Scene, Silent
 from tests.spark.reconcile.world import RECORD, World, audit_record
 
@@ -67,9 +70,31 @@ def test_all_ends_are_of_one_moment(
 @pytest.mark.kafka
 def test_a_topic_that_is_gone(kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path) -> None:
     """It has nothing any more; the audit has the commits of what it had."""
-    job = Job(spark, Scene(tmp_path, kafka, World([]), seed=1).order(), Silent())
-    job.state.known = replace(job.state.known, positions={"gone": {0: 5}, job.audit: {0: 1}})
-    assert job._places() == [("gone", 0, False, NEVER)]
+    made = Job(spark, Scene(tmp_path, kafka, World([]), seed=1).order(), Silent())
+    made.state.known = replace(made.state.known, positions={"gone": {0: 5}, made.audit: {0: 1}})
+    assert made._places() == [("gone", 0, False, NEVER)]
+
+
+@pytest.mark.kafka
+def test_kept_verdicts_do_not_outlive_what_they_follow_from(
+    kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other rules, another release, other bounds: every message is judged again. A watermark that
+    has passed a bucket's newest time changes nothing there."""
+    made = Job(spark, Scene(tmp_path, kafka, World([]), seed=1).order(), Silent())
+    buckets = {"old": Bucket(0, 1, 100), "new": Bucket(0, 1, 900)}
+    made.state.known = replace(made.state.known, buckets=buckets)
+    bounds = Bounds(since=None, until=None, watermark=600, new_from=500, audit_from=None)
+    before = made._marks(bounds, [])
+    later = made._marks(replace(bounds, watermark=800, new_from=700), [])
+    assert {name for name in before if later[name] != before[name]} == {"new"}
+    changes: list[tuple[str, Any]] = [("RULES", -1), ("version", lambda _: "next")]
+    for name, value in changes:
+        with monkeypatch.context() as patch:
+            patch.setattr(job, name, value)
+            assert not before.items() & made._marks(bounds, []).items(), name
+    assert not before.items() & made._marks(replace(bounds, since=1), []).items()
+    assert made._marks(bounds, []) == before
 
 
 @pytest.mark.kafka

@@ -26,7 +26,7 @@ def found(messages: int = 0, queues: int = 2, **told: Any) -> dict[str, Any]:
         "thresholds": {},
         "verdicts": counts,
         "messages": messages or sum(counts.values()),
-        "queues": [{}] * queues,
+        "queues_total": queues,
         "foreign": 0,
         **told,
     }
