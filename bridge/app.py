@@ -7,7 +7,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -17,20 +17,19 @@ from bridge.adapters.config_files import kafka_properties
 from bridge.adapters.courier import Courier
 from bridge.adapters.gauges import measure
 from bridge.adapters.intake import Intake, ShardPump
-from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.health import KafkaHealth
-from bridge.adapters.kafka.lease import Lease, new_name
+from bridge.adapters.kafka.own_broker import OwnBroker
 from bridge.adapters.kafka.sink import KafkaShardSink
 from bridge.adapters.kafka.topics import OwnTopics, cluster_of, ensure_lease, ensure_topics
 from bridge.adapters.kafka.tracer import Follower, Tracer
 from bridge.adapters.kafka.worker import Worker
+from bridge.adapters.leadership import Leadership, unless
 from bridge.adapters.logs import say_what_was_left_out
 from bridge.adapters.mapped_queues import MappedQueues
 from bridge.adapters.meter import Meter
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.net.binary_server import BinaryServer
 from bridge.adapters.net.connection import Connection
-from bridge.adapters.net.lifeline import Lifeline
 from bridge.adapters.net.ping import PingServer
 from bridge.adapters.net.ports import require_free
 from bridge.adapters.remote_read.rpc_service import RpcService
@@ -39,7 +38,6 @@ from bridge.adapters.retained.service import RetainedService
 from bridge.adapters.runtime import remove_runtime, write_runtime
 from bridge.adapters.srmp_service import SrmpService
 from bridge.adapters.store.audit_index import AuditIndex
-from bridge.adapters.succession import Succession
 from bridge.adapters.telemetry import Telemetry
 from bridge.adapters.tracing import open_tracing
 from bridge.adapters.watch import Watch
@@ -90,8 +88,7 @@ class Appliance:
         self.listeners: dict[str, str] = {}
         self.id = config.queue_manager.id or NULL_GUID
         self.names = tuple(config.queue_manager.names) or _host_names()
-        self._kafka: EmbeddedKafka | None = None
-        self._kafka_start: asyncio.Task[None] | None = None
+        self._kafka: OwnBroker | None = None
         self._bootstrap = ""
         self._tasks: list[asyncio.Task[None]] = []
         self._pumps: list[ShardPump] = []
@@ -105,8 +102,7 @@ class Appliance:
         self._tracer: Tracer | None = None
         self._follower: Follower | None = None
         self._health: KafkaHealth | None = None
-        self._lease: Lease | None = None
-        self._lifeline: Lifeline | None = None
+        self._leadership: Leadership | None = None
         self._admin = AdminServer(
             self,
             self.telemetry,
@@ -152,7 +148,7 @@ class Appliance:
             await self._take_over(settings, own, announce)
             return
         lost = await self._stand_by(settings, own, announce)
-        await _unless(lost, self._take_over(settings, own, announce))
+        await unless(lost, self._take_over(settings, own, announce))
 
     async def _stand_by(
         self, settings: dict[str, Any], own: OwnTopics, announce: Callable[[str], None]
@@ -162,47 +158,15 @@ class Appliance:
         await self._ensure_topics(settings, own)  # what is wrong with them shows now
         await self._ask_kafka(partial(ensure_lease, settings, own))
         self._starting = STANDBY
-        await self._await_lease(settings, own, announce)
-        assert self._lease is not None
+        self._leadership = Leadership(settings, own, self.config)
+        announce("standby: waiting for the lease")
+        lost = await self._leadership.win()
         self._starting = "taking over"
         announce("leading: taking over")
-        lost = asyncio.create_task(self._lease.lost())
         self._tasks.append(lost)
         self._queues = MappedQueues(self.config)  # the files may have changed since
         await self._await_ports()
         return lost
-
-    async def _await_lease(
-        self, settings: dict[str, Any], own: OwnTopics, announce: Callable[[str], None]
-    ) -> None:
-        name = new_name()
-        self._lifeline = self._bind_lifeline(name)
-        port = self._lifeline.port if self._lifeline is not None else 0
-        self._lease = Lease(settings, own, self.config.lease_s, name=name, lifeline=port)
-        succession = asyncio.create_task(Succession(settings, own, self._lease).run())
-        announce("standby: waiting for the lease")
-        try:
-            await _unless(succession, self._lease.won())
-        finally:
-            succession.cancel()
-            await asyncio.gather(succession, return_exceptions=True)
-        if self._lifeline is not None:
-            await self._lifeline.open()
-
-    def _bind_lifeline(self, name: str) -> Lifeline | None:
-        """The address may be one that only the leader has: no reason not to stand by."""
-        listen = self.config.listen
-        if listen.lease is None:
-            return None
-        try:
-            return Lifeline(listen.host, listen.lease, name)
-        except ConfigError as error:
-            _log.warning(
-                "no lifeline, listen.lease: %s; "
-                "if this one leads and crashes, its lease has to run out first",
-                error.what,
-            )
-            return None
 
     async def _await_ports(self) -> None:
         """On one host the leader before us may not be quite gone."""
@@ -272,10 +236,8 @@ class Appliance:
         closes = [asyncio.create_task(pump.close()) for pump in self._pumps]
         if closes:  # one that hangs in a call to a dead Kafka is left behind
             await asyncio.wait(closes, timeout=CLOSE_S)
-        if self._lease is not None:  # not before: all that is ours is settled now
-            await self._lease.leave(CLOSE_S)
-        if self._lifeline is not None:  # not before: we have not ended until then
-            self._lifeline.close()
+        if self._leadership is not None:
+            await self._leadership.leave(CLOSE_S)
         self._queues.close()
         if self._follower is not None:
             await asyncio.to_thread(self._follower.stop)
@@ -295,14 +257,7 @@ class Appliance:
             await asyncio.wait([closing], timeout=CLOSE_S)
             worker.stop()
         if self._kafka is not None:
-            await self._stop_kafka(self._kafka)
-
-    async def _stop_kafka(self, kafka: EmbeddedKafka) -> None:
-        """Also one that is just being started: no broker may outlive us."""
-        await asyncio.to_thread(kafka.stop)
-        if self._kafka_start is not None:
-            await asyncio.gather(self._kafka_start, return_exceptions=True)
-            await asyncio.to_thread(kafka.stop)
+            await self._kafka.stop()
 
     async def _drain(self) -> None:
         """What is committing may finish, so that its senders need not send it again."""
@@ -339,25 +294,13 @@ class Appliance:
     async def _start_kafka(self, announce: Callable[[str], None]) -> dict[str, Any]:
         settings: dict[str, Any] = dict(kafka_properties(self.config))
         if "bootstrap.servers" not in settings:
-            self._kafka = EmbeddedKafka(self.config.data / "kafka")
-            await self._start_broker(self._kafka.start)
+            self._kafka = OwnBroker(self.config.data / "kafka")
+            await self._kafka.start()
             settings["bootstrap.servers"] = self._kafka.bootstrap_servers
             announce(f"kafka: embedded broker on {self._kafka.bootstrap_servers}")
-            self._tasks.append(asyncio.create_task(self._watch_kafka(self._kafka)))
+            self._tasks.append(asyncio.create_task(self._kafka.watch()))
         self._bootstrap = str(settings["bootstrap.servers"])
         return settings
-
-    async def _watch_kafka(self, kafka: EmbeddedKafka) -> None:
-        """Supervise our broker: when it dies, start it again on the same folder and port."""
-        while True:
-            await asyncio.to_thread(kafka.wait_dead, None)
-            _log.error("the embedded Kafka has died; starting it again")
-            await self._start_broker(kafka.restart)
-
-    async def _start_broker(self, start: Callable[[], None]) -> None:
-        """Who is cancelled leaves it to `stop`."""
-        self._kafka_start = asyncio.create_task(asyncio.to_thread(start))
-        await asyncio.shield(self._kafka_start)
 
     async def _patiently(self, attempt: Callable[[], Awaitable[Result]]) -> Result:
         """Kafka may come up after us; say what is missing and try again."""
@@ -610,8 +553,8 @@ class Appliance:
         reasons = [self._starting] if self._starting else self._intake.complaints()
         if self._health is not None and not self._health.up:
             reasons.append(f"Kafka {self._health.why}")
-        if self._lease is not None and self._lease.why and not self._lease.is_held:
-            reasons.append(f"lease: {self._lease.why}")
+        if self._leadership is not None and self._leadership.complaint:
+            reasons.append(f"lease: {self._leadership.complaint}")
         return not reasons, reasons
 
     @property
@@ -619,7 +562,7 @@ class Appliance:
         """`alone`, or of several: `leader` or `standby`."""
         if not self.config.standby:
             return "alone"
-        return "leader" if self._lease is not None and self._lease.is_held else STANDBY
+        return "leader" if self._leadership is not None and self._leadership.is_held else STANDBY
 
     def _depths(self) -> list[tuple[str, int, int]]:
         return self._retained.depths() if self._retained is not None else []
@@ -697,17 +640,3 @@ async def _sum_up_the_log() -> None:
 def _host_names() -> tuple[str, ...]:
     host, full = socket.gethostname(), socket.getfqdn()
     return (host,) if full in (host, "localhost") else (host, full)
-
-
-async def _unless(lost: asyncio.Task[None], work: Coroutine[Any, Any, None]) -> None:
-    """Do it, unless the other one ends meanwhile: the lease is lost, say."""
-    task = asyncio.create_task(work)
-    try:
-        await asyncio.wait((task, lost), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        if not task.done():
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-    if lost.done():
-        lost.result()
-    task.result()

@@ -319,9 +319,10 @@ def test_the_standby_takes_over_when_the_leader_stops(kafka: EmbeddedKafka, tmp_
             told = await asyncio.to_thread(get_json, admin, "/api/status")
             assert (told["ready"], told["reasons"]) == (False, ["standby"])
             assert (told["role"], list(told["listeners"])) == ("standby", ["admin"])
-            assert standby._lifeline is not None  # bound, not open
+            assert standby._leadership is not None
+            assert standby._leadership.lifeline is not None  # bound, not open
             with pytest.raises(ConnectionRefusedError):
-                socket.create_connection(("127.0.0.1", standby._lifeline.port))
+                socket.create_connection(("127.0.0.1", standby._leadership.lifeline.port))
             with pytest.raises(Unavailable, match="503 Service Unavailable"):
                 await asyncio.to_thread(get_json, admin, "/readyz")
             with pytest.raises(SinkUnavailable, match="not yet: standby"):
@@ -352,7 +353,8 @@ def test_a_standby_without_a_lifeline_leads_in_its_turn(
 
         async def test() -> None:
             async with running(first) as leader:
-                assert (leader.role, leader._lifeline) == ("leader", None)
+                assert leader._leadership is not None
+                assert (leader.role, leader._leadership.lifeline) == ("leader", None)
 
         asyncio.run(test())
     [warning] = [line for line in caplog.messages if line.startswith("no lifeline, listen.lease: ")]
@@ -381,8 +383,8 @@ def test_a_leader_without_its_lease_ends(kafka: EmbeddedKafka, tmp_path: Path) -
 
     async def test() -> None:
         async with running(first) as leader:
-            assert leader._lease is not None
-            leader._lease._on_revoked()
+            assert leader._leadership is not None
+            leader._leadership.lease._on_revoked()
             with pytest.raises(LeaseLost, match="start this one again and it is the standby"):
                 await leader.run()
 
@@ -400,8 +402,8 @@ def test_the_lease_is_lost_while_it_takes_over(
         cancelled = asyncio.Event()
 
         async def for_ever(*_: object) -> None:
-            assert appliance._lease is not None
-            appliance._lease._on_revoked()
+            assert appliance._leadership is not None
+            appliance._leadership.lease._on_revoked()
             try:
                 await asyncio.Event().wait()
             finally:
