@@ -176,6 +176,8 @@ def rounds(scene: Scene, kills: list[Kill], *options: str) -> list[Kill]:
     runs: list[subprocess.Popen[str]] = []
     try:
         for kill in kills:
+            if runs and kill.moment == "reading" and not scene.is_reading():
+                end(runs[-1])  # it is past that
             if not runs or runs[-1].poll() is not None:
                 runs.append(scene.start(*options))
             if kill_when(runs[-1], kill.kind, _moment(scene, kill, len(kills))):
