@@ -214,7 +214,7 @@ def end(run: subprocess.Popen[str]) -> None:
             with suppress(psutil.Error):
                 child.kill()
         run.kill()
-    run.communicate()
+    run.communicate(timeout=PATIENCE_S)  # unlike without one, it may be asked twice
 
 
 def main() -> int:
