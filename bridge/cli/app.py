@@ -27,6 +27,7 @@ COMPLETE: Final = "_MSMQ_BRIDGE_COMPLETE"  # set by the completion script of a s
 FAILED: Final = 1
 USAGE: Final = 2
 INTERRUPTED: Final = 130
+FINDINGS: Final = ("backfill", "reconcile", "map plan")  # of these, 2 says what they found
 SPARK: Final = ("pyspark", "py4j")
 
 
@@ -109,7 +110,7 @@ def _usage(error: typer.TyperException) -> int:
     message = error.format_message()
     if message:  # empty: a group without a command has just shown its help
         _fail(f"{message.rstrip('.')}; see '{path} --help'")
-    return error.exit_code
+    return FAILED if path.removeprefix(PROGRAM).strip() in FINDINGS else error.exit_code
 
 
 def _lacks(error: ModuleNotFoundError) -> int:

@@ -70,7 +70,9 @@ def backfill(
     ] = "",
     output: OutputOption = Output.TABLE,
 ) -> int:
-    """Bring messages from exports into their topics: once each, in order, marked `msmq.backfill`.
+    """Bring old messages into their topics: once each, in order, marked `msmq.backfill`.
+
+    They come from live queues, journals and dead-letter queues, or from exports of them.
 
     Ends with 0 when all is done, 2 when a part could not be, 1 on an error. A run that was killed
     is simply run again.
@@ -81,9 +83,13 @@ def backfill(
     rate = rate_of(rate)
     classes = tuple(class_of(text) for text in class_ or ())
     since, until = moment_of("--from", since), moment_of("--to", until)
+    if since and until and since >= until:
+        raise ConfigError("is not behind --from", where="--to", mend="nothing lies between them")
     if not source and plan is None:
         what = "there is no source"
-        raise ConfigError(what, where="--source", mend="name an export or a folder of exports")
+        raise ConfigError(
+            what, where="--source", mend="name an export, a folder or an msmq:// queue"
+        )
     from msmq_jobs.backfill.job import Order
     from msmq_jobs.backfill.transforms import Asked
 
@@ -116,12 +122,13 @@ def backfill(
 
 def _run(order: Order, master: str) -> Summary:
     from msmq_jobs.backfill.job import backfill as run
-    from msmq_jobs.session import open_session
+    from msmq_jobs.backfill.job import wanted
+    from msmq_jobs.checks import check
+    from msmq_jobs.session import session
 
+    wanted(order)
+    check(order.config, order.sources, order.password_file, out=order.out)
     with Board() as board:
         board.stage("starting Spark")
-        spark = open_session("msmq-bridge backfill", master)
-        try:
+        with session("msmq-bridge backfill", master) as spark:
             return run(spark, order, board)
-        finally:
-            spark.stop()

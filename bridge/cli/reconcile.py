@@ -82,6 +82,8 @@ def reconcile(
     # Spark takes seconds to load: not for --help, and not for what is wrong on the line.
     window = seconds_of("--in-flight", in_flight)
     since_ms, until_ms = milliseconds_of("--from", since), milliseconds_of("--to", until)
+    if since_ms is not None and until_ms is not None and since_ms >= until_ms:
+        raise ConfigError("is not behind --from", where="--to", mend="nothing lies between them")
     pause = seconds_of("--every", every)
     if follow and not state:
         raise ConfigError("--follow keeps what it has seen", where="--state", mend="name a folder")
@@ -107,9 +109,10 @@ def reconcile(
 
 
 def _run(order: Order, master: str, pause: int | None, output: Output) -> dict[str, Any]:
+    from msmq_jobs.checks import check, check_file
     from msmq_jobs.reconcile.follow import follow
     from msmq_jobs.reconcile.job import reconcile as run
-    from msmq_jobs.session import open_session
+    from msmq_jobs.session import session
 
     def tell(told: dict[str, Any]) -> None:
         if output is Output.TABLE:
@@ -117,14 +120,14 @@ def _run(order: Order, master: str, pause: int | None, output: Output) -> dict[s
         else:
             show(told, output)
 
+    folders = {"out": order.out} | ({"state": order.state} if order.state else {})
+    check_file("--plan", order.plan)
+    check(order.config, order.sources, order.password_file, **folders)
     with Board() as board:
         board.stage("starting Spark")
-        spark = open_session("msmq-bridge reconcile", master)
-        try:
+        with session("msmq-bridge reconcile", master) as spark:
             if pause is not None:
                 return follow(spark, order, board, pause, tell)
             told = run(spark, order, board)
-        finally:
-            spark.stop()
     tell(told)
     return told

@@ -14,6 +14,7 @@ MOST_QUEUES: Final = 20
 def print_findings(told: Mapping[str, Any], folder: str) -> None:
     out = console()
     out.print(words.sentence(told))
+    out.print(" ".join(words.totals(told)))
     shown: list[Any] = [
         {
             "verdict": name,
@@ -53,6 +54,4 @@ def _advice(told: Mapping[str, Any]) -> list[str]:
         lines.append(copies)
     if repair["surplus"]:
         lines.append(f"consumers can skip {repair['surplus']:,} surplus copies: skip.jsonl")
-    if told["foreign"]:
-        lines.append(f"{told['foreign']:,} records are no messages of ours (no id)")
     return lines

@@ -41,7 +41,11 @@ def look_around(path: Path | None) -> Place:
         settings["bootstrap.servers"] = state.bootstrap_servers
     own = OwnTopics(config.topic_prefix)
     mappings = load_mappings(config.mappings, reserved=f"{own.prefix}.")
-    limits = _limits(settings, own, mappings)
+    try:
+        limits = _limits(settings, own, mappings)
+    except Unavailable as error:
+        where = f"kafka.bootstrap.servers {settings['bootstrap.servers']}"
+        raise Unavailable(f"{where}: {error}; start Kafka, or mend the address") from error
     if own.audit not in limits:
         what = f"the topic {own.audit} is not there"
         raise ConfigError(what, where="topic_prefix", mend="start the appliance once: it makes it")

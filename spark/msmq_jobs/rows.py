@@ -21,8 +21,10 @@ def values_of(data: MessageData, origin: str) -> Values:
     """A row of READ."""
     row = row_of(data)
     for name in _DECIMALS:
-        if row[name] is not None:
-            row[name] = Decimal(row[name])
+        if (number := row[name]) is not None:
+            if number >> 64:
+                raise ConfigError("has more than 64 bits", where=name)
+            row[name] = Decimal(number)
     return (*(row[column.name] for column in COLUMNS), origin, None)
 
 
@@ -49,7 +51,7 @@ def rows_of_lines(lines: Iterable[bytes], origin: str) -> Iterator[Values]:
 
 def _row_of_line(line: bytes, origin: str) -> Values:
     try:
-        values = json.loads(line)
+        values = json.loads(_text(line))
         if not isinstance(values, dict):
             raise ConfigError("is no JSON object")
         return values_of(read_data(values), origin)
@@ -57,6 +59,13 @@ def _row_of_line(line: bytes, origin: str) -> Values:
         return fault_values(f"{_shown(line)}: {error}", origin)
     except (ValueError, ArithmeticError, RecursionError) as error:  # half a line, or no JSON at all
         return fault_values(f"{_shown(line)}: is no JSON ({error})", origin)
+
+
+def _text(line: bytes) -> str:
+    """Half a surrogate pair is lawful in MSMQ's texts."""
+    if b"\0" in line:
+        raise ConfigError("is no UTF-8, perhaps UTF-16", mend="write the export as UTF-8")
+    return line.decode("utf-8-sig", "surrogatepass")
 
 
 def _plain(value: Any) -> Any:

@@ -99,6 +99,17 @@ def test_wrong_usage_is_2_and_one_line(
     assert len(printed.err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "line", ["backfill --rate much", "reconcile -o xml", "map plan --nothing", "backfill --nothing"]
+)
+def test_where_2_is_a_finding_wrong_usage_is_an_error(
+    line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(line.split()) == 1
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.endswith("--help'")
+
+
 @pytest.mark.parametrize("arguments", [[], ["kafka"]])
 def test_no_command_shows_the_help(
     arguments: list[str], capsys: pytest.CaptureFixture[str]

@@ -63,6 +63,28 @@ def test_exit_codes(orders: list[Order], capsys: pytest.CaptureFixture[str]) -> 
     assert "there is no source" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("--source=", "--source: is empty; name an export"),
+        ("--source http://x/y.jsonl", "not read from the web; download it first"),
+        ("--source a.jsonl --out=", "--out: is empty"),
+        ("--source a.jsonl --plan nowhere.json", "nowhere.json"),
+        ("--source a.jsonl --receive", "an export cannot be emptied"),
+        ("--source a.jsonl --password-file nowhere", "--password-file: "),
+        ("--source a.jsonl --from 2026-02-01 --to 2026-01-01", "--to: is not behind --from"),
+        ("--source a.jsonl --config nowhere.yaml", "nowhere.yaml"),
+    ],
+)
+def test_what_is_wrong_is_found_before_spark_starts(
+    line: str, told: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("msmq_jobs.session.open_session", lambda *_: pytest.fail("it starts"))
+    assert main(["backfill", *line.split()]) == 1
+    (error,) = capsys.readouterr().err.splitlines()
+    assert told in error
+
+
 def test_spark_is_stopped_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     stopped: list[str] = []
 
@@ -70,8 +92,9 @@ def test_spark_is_stopped_whatever_happens(monkeypatch: pytest.MonkeyPatch) -> N
         def stop(self) -> None:
             stopped.append("stopped")
 
+    monkeypatch.setattr("msmq_jobs.checks.check", lambda *_, **__: None)
     monkeypatch.setattr("msmq_jobs.session.open_session", lambda *_: Session())
     monkeypatch.setattr("msmq_jobs.backfill.job.backfill", lambda *_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        module._run(Order(out="x"), "")
+        module._run(Order(out="x", sources=("a.jsonl",)), "")
     assert stopped == ["stopped"]

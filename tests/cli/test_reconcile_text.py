@@ -22,6 +22,7 @@ def told(parity: bool, plan: str | None, **verdicts: int) -> dict[str, Any]:
         "queues_total": 1,
         "repair": {"missing": missing, "with_copy": missing, "surplus": 2, "plan": plan},
         "foreign": 3,
+        "inputs": {"sources": [{"unreadable": 2}]},
     }
 
 
@@ -31,7 +32,15 @@ def test_broken(capsys: Printed) -> None:
     text = capsys.readouterr().out
     assert text.startswith("No parity: 1 of 5 messages in 1 queue breaks it (1 missing).")
     meaning = words.explain("missing").meaning
-    for word in ("breaks parity", "lawful", meaning, "add --plan", "skip.jsonl", "3 records"):
+    for word in (
+        "breaks parity",
+        "lawful",
+        meaning,
+        "add --plan",
+        "skip.jsonl",
+        "3 records",
+        "2 entries",
+    ):
         assert word in text
     assert "\x1b[2J" not in text  # names come from outside
     assert "duplicated" not in text  # there are none

@@ -53,6 +53,10 @@ def test_half_a_surrogate_pair_is_kept() -> None:
     [
         (b'{"message_id": "half', "is no JSON"),
         (b"\xff\xfe", "is no JSON"),
+        ('{"message_id": "x"}'.encode("utf-16"), "is no UTF-8, perhaps UTF-16"),
+        ('{"message_id": "x"}'.encode("utf-16-le"), "write the export as UTF-8"),
+        (b'{"message_id": "x", "queue": "q", "lookup_id": 18446744073709551616}', "64 bits"),
+        (b'{"message_id": "x", "queue": "q", "tx_sequence_id": %d}' % 2**70, "64 bits"),
         (b"[1]", "is no JSON object"),
         (b"{}", "message_id"),
         (b'{"message_id": "x", "queue": 1}', "queue"),

@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.adapters.kafka.java import find_java
+from bridge.model.errors import ConfigError
 from msmq_jobs import session
 from msmq_jobs.session import SparkFailed, require_connector
 
@@ -32,6 +33,12 @@ def test_the_connector_is_there(spark: SparkSession, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(session, "_CONNECTOR_CLASS", "org.example.Nothing")
     with pytest.raises(SparkFailed, match=r"--packages org.apache.spark:spark-sql-kafka"):
         require_connector(spark)
+
+
+@pytest.mark.parametrize("master", ["nonsense", "local[", "spark:/x", "http://x"])
+def test_a_master_that_is_none(master: str) -> None:
+    with pytest.raises(ConfigError, match=r"--master: .* is no master of Spark; local"):
+        session.open_session("x", master)
 
 
 def test_java_is_looked_for_first(monkeypatch: pytest.MonkeyPatch) -> None:

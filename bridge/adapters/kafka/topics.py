@@ -7,7 +7,13 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     ConfigResource,
@@ -230,6 +236,20 @@ def cluster_of(settings: Settings) -> str:
         return admin_client(settings).list_topics(timeout=CALL_TIMEOUT_S).cluster_id or ""
     except KafkaException as error:
         raise unavailable("asking for the cluster's id", error) from error
+
+
+def topic_ids(settings: Settings, names: Iterable[str]) -> dict[str, str]:
+    """Of topics that are there: one that was deleted and made again has another."""
+    asked = list(names)
+    if not asked:
+        return {}
+    admin = admin_client(settings)
+    try:
+        _existing(admin)  # as in reader.py
+        futures = admin.describe_topics(TopicCollection(asked), request_timeout=CALL_TIMEOUT_S)
+        return {name: str(future.result().topic_id) for name, future in futures.items()}
+    except KafkaException as error:
+        raise unavailable("asking for the ids of topics", error) from error
 
 
 def _existing(admin: AdminClient) -> dict[str, int]:

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from bridge.adapters.reader.sync_reader import RemoteReader
 from bridge.core.mapping_rules import Mappings
 from bridge.model.errors import BridgeError, ConfigError
+from msmq_jobs import mapped
 from msmq_jobs.backfill.reading import Reading
 from msmq_jobs.backfill.transforms import PRESENT, Planned, in_audit, in_topics
 from msmq_jobs.backfill.writer import FAILED
@@ -114,8 +115,11 @@ def keep_sources(
             return Refused(source.text, why)
         return None
 
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    pool = ThreadPoolExecutor(AT_ONCE)
+    try:
         ends = list(pool.map(keep, range(len(parts))))
+    finally:  # who gives up waits for nobody: the session ends with all that it does
+        pool.shutdown(wait=False, cancel_futures=True)
     kept = [number for number, end in enumerate(ends) if end is None]
     return kept, refused + [end for end in ends if end is not None]
 
@@ -210,11 +214,11 @@ def plan_frame(spark: SparkSession, plan: Iterable[Planned]) -> DataFrame:
 
 
 class Names(msgspec.Struct, frozen=True):
-    """What the mappings call the two headers that tell which message a record is of."""
+    """What mappings call `msmq.id` and `msmq.queue` in a record, and what its topic tells."""
 
     ids: tuple[str, ...]
     queues: tuple[str, ...]
-    hidden: bool  # some mapping leaves one of them out: only the audit knows its messages
+    homes: Mapping[str, str]  # topics with one queue, whose records do not tell it
 
 
 def names_in(mappings: Mappings) -> Names:
@@ -223,28 +227,32 @@ def names_in(mappings: Mappings) -> Names:
         name: tuple(sorted({rules.name_of(name) for rules in every if rules.includes(name)}))
         for name in ("msmq.id", "msmq.queue")
     }
-    hidden = any(not rules.includes(name) for rules in every for name in found)
     ids, queues = (found[name] or (name,) for name in ("msmq.id", "msmq.queue"))
-    return Names(ids, queues, hidden)
+    silent = {str(m.queue) for m in mappings.queues if not m.headers.includes("msmq.queue")}
+    lone = mapped.lone_topics(mappings).items()
+    return Names(ids, queues, {topic: queue for topic, queue in lone if queue in silent})
 
 
 def known_messages(
     spark: SparkSession,
     settings: Mapping[str, Any],
-    names: Names,
+    mappings: Mappings,
     ends: Offsets,
     audit: Offsets,
 ) -> DataFrame:
-    """All that lies in the topics up to `ends`."""
+    """All that lies in the topics up to `ends`; of queues whose records do not tell, what the
+    audit has."""
     # Nothing, in a form that Spark knows to be nothing: the join with it costs nothing.
     nothing = (F.lit("").alias(field.name) for field in KNOWN.fields)
     found: list[DataFrame] = [spark.range(1).where(F.lit(False)).select(*nothing)]
     written = {topic: places for topic, places in ends.items() if any(places.values())}
     if written:
         records = read_range(spark, settings, written)
-        found.append(in_topics(records, names.ids, names.queues))
-    if names.hidden and any(any(places.values()) for places in audit.values()):
-        found.append(in_audit(read_range(spark, settings, audit)))
+        names = names_in(mappings)
+        found.append(in_topics(records, names.ids, names.queues, names.homes))
+    if mapped.hides_some(mappings) and any(any(places.values()) for places in audit.values()):
+        told = in_audit(read_range(spark, settings, audit))
+        found.append(told.where(mapped.hidden(mappings)))
     return _union(found)
 
 

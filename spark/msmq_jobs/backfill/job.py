@@ -74,11 +74,7 @@ def backfill(spark: SparkSession, order: Order, watcher: Watcher) -> Summary:
     """Raises BridgeError when nothing can be done; what could not be done in part is told."""
     require_connector(spark)
     spark.conf.set(*SPARK_ROWS)
-    plan = io.read_plan(order.plan) if order.plan else None
-    sources = [parse_source(text) for text in _sources(order, plan)]
-    if order.receive and any(isinstance(source, Export) for source in sources):
-        what = "an export cannot be emptied"
-        raise ConfigError(what, where="--receive", mend="leave it out, or name msmq:// queues only")
+    plan, sources = wanted(order)
     place = look_around(order.config)
     folder = io.RunFolder(order.out, io.new_run(datetime.now(UTC)))
     folder.prepare()
@@ -86,6 +82,16 @@ def backfill(spark: SparkSession, order: Order, watcher: Watcher) -> Summary:
         return _run(spark, order, place, folder, sources, plan, watcher)
     except (Py4JJavaError, PySparkException) as error:
         raise BackfillFailed(f"run {folder.run}: {reason_of(error)}; run it again") from error
+
+
+def wanted(order: Order) -> tuple[list[transforms.Planned] | None, list[Source]]:
+    """The plan, if there is one, and the sources. Raises ConfigError."""
+    plan = io.read_plan(order.plan) if order.plan else None
+    sources = [parse_source(text) for text in _sources(order, plan)]
+    if order.receive and any(isinstance(source, Export) for source in sources):
+        what = "an export cannot be emptied"
+        raise ConfigError(what, where="--receive", mend="leave it out, or name msmq:// queues only")
+    return plan, sources
 
 
 def _run(
@@ -108,7 +114,7 @@ def _run(
     audit = place.own.audit
     audit_ends = committed_ends(place.settings, {audit: place.limits[audit].partitions})
     names = io.names_in(place.mappings)
-    known = io.known_messages(spark, place.settings, names, ends, audit_ends)
+    known = io.known_messages(spark, place.settings, place.mappings, ends, audit_ends)
     planned = transforms.not_there(mapped, known).persist(StorageLevel.DISK_ONLY)
     counts = transforms.counted(planned).collect()
     unplanned = _unplanned(spark, planned, plan)
@@ -123,6 +129,7 @@ def _run(
             seen_to=ends,
             id_names=names.ids,
             queue_names=names.queues,
+            homes=names.homes,
             data=str(place.config.data),
         )
         with Progress(place.settings, audit, audit_ends[audit], folder.run, watcher.written):

@@ -5,7 +5,7 @@ A row's `reason` is null while it goes. The first rule that finds one decides.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 from typing import Final
 
@@ -134,12 +134,20 @@ def not_there(routed: DataFrame, known: DataFrame) -> DataFrame:
     return marked.drop("_id", "_queue", "_there")
 
 
-def in_topics(records: DataFrame, id_names: Sequence[str], queue_names: Sequence[str]) -> DataFrame:
-    """The messages of records; the names are what mappings call `msmq.id` and `msmq.queue`."""
+def in_topics(
+    records: DataFrame,
+    id_names: Sequence[str],
+    queue_names: Sequence[str],
+    homes: Mapping[str, str],
+) -> DataFrame:
+    """The messages of records; the names are what mappings call `msmq.id` and `msmq.queue`, `homes`
+    the queues of topics that have one."""
     mark = F.from_json(_header(MARK), _MARK)
+    pairs = [F.lit(x) for pair in sorted(homes.items()) for x in pair]
+    home = F.create_map(*pairs)[F.col("topic")] if pairs else F.lit(None).cast("string")
     found = records.select(
         F.coalesce(*(_header(name) for name in id_names), mark["id"]).alias("message_id"),
-        F.coalesce(*(_header(name) for name in queue_names), mark["queue"]).alias("queue"),
+        F.coalesce(*(_header(name) for name in queue_names), mark["queue"], home).alias("queue"),
     )
     return found.where(F.col("message_id").isNotNull() & F.col("queue").isNotNull())
 
@@ -149,7 +157,7 @@ def in_audit(records: DataFrame) -> DataFrame:
     entries = F.from_json(F.col("value").cast("string"), _AUDIT)
     each = records.select(F.explode(entries).alias("entry")).select("entry.*")
     became = each.where(F.col("verdict").isin(*_THERE))
-    return became.select(F.col("id").alias("message_id"), "queue")
+    return became.select(F.col("id").alias("message_id"), F.lower("queue").alias("queue"))
 
 
 def in_order(routed: DataFrame, tasks: int) -> DataFrame:

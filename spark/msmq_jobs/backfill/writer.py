@@ -71,6 +71,7 @@ class WriteJob(msgspec.Struct, frozen=True, kw_only=True):
     seen_to: Mapping[str, Mapping[int, int]]  # how far the plan knows each partition
     id_names: tuple[str, ...] = ("msmq.id",)
     queue_names: tuple[str, ...] = ("msmq.queue",)
+    homes: Mapping[str, str] = {}  # the queues of topics that have one
     data: str = "."  # where relative claims lie
     rate: float = 0.0  # messages per second of one task; 0: no limit
 
@@ -225,7 +226,8 @@ class PartitionWriter:
             )
 
     def _identity(self, message: Message) -> tuple[Key, str] | None:
-        return identity_of(message, self._job.id_names, self._job.queue_names)
+        home = self._job.homes.get(self._topic, "")
+        return identity_of(message, self._job.id_names, self._job.queue_names, home)
 
     def _has_rival(self, items: Sequence[Item], offsets: Sequence[int]) -> bool:
         """Whether one of the messages lies between what we had read and our own last record."""

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import ConfigResource  # type: ignore[attr-defined]
 
 from bridge.adapters.kafka.client import admin_client, unavailable
-from bridge.adapters.kafka.topics import Offsets, committed_ends, first_offsets
+from bridge.adapters.kafka.topics import Offsets, committed_ends, first_offsets, topic_ids
 from bridge.model.errors import ConfigError
 
 
@@ -19,20 +19,26 @@ class Extent(msgspec.Struct, frozen=True, kw_only=True):
 
     first: Offsets
     ends: Offsets
+    ids: dict[str, str] = {}
 
     def of(self, topics: Iterable[str]) -> Extent:
         """Those alone."""
         return Extent(
             first={topic: self.first[topic] for topic in topics},
             ends={topic: self.ends[topic] for topic in topics},
+            ids={topic: self.ids[topic] for topic in topics},
         )
 
-    def ranges(self, starts: Mapping[str, Mapping[int, int]]) -> Offsets:
+    def ranges(
+        self, starts: Mapping[str, Mapping[int, int]], ids: Mapping[str, str] | None = None
+    ) -> Offsets:
         """Where to read from: where the last run stopped, or where the topic begins now. Raises
-        ConfigError when the last run stopped behind the end."""
+        ConfigError when it is another topic than the last run, which knew `ids`, has read."""
         for topic, places in self.ends.items():
-            if any(starts.get(topic, {}).get(n, 0) > end for n, end in places.items()):
-                what = f"{topic} is shorter than it was when it was read: it was made anew"
+            is_other = ids is not None and ids.get(topic, self.ids[topic]) != self.ids[topic]
+            is_short = any(starts.get(topic, {}).get(n, 0) > end for n, end in places.items())
+            if is_other or is_short:
+                what = f"{topic} was made anew since it was read"
                 raise ConfigError(what, where="--state", mend="name a new folder")
         return {
             topic: {n: max(first, starts.get(topic, {}).get(n, 0)) for n, first in places.items()}
@@ -43,7 +49,8 @@ class Extent(msgspec.Struct, frozen=True, kw_only=True):
 def look(settings: Mapping[str, Any], topics: Mapping[str, int]) -> Extent:
     """`topics` says how many partitions each has."""
     ends = committed_ends(settings, topics)
-    return Extent(first=first_offsets(settings, topics), ends=ends)
+    first = first_offsets(settings, topics)
+    return Extent(first=first, ends=ends, ids=topic_ids(settings, topics))
 
 
 def compacted(settings: Mapping[str, Any], topics: Iterable[str]) -> frozenset[str]:

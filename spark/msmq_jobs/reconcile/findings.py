@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.model.classes import MessageClass
-from msmq_jobs.reconcile.rules import BREAKING, DELIVERED, VERDICTS
+from msmq_jobs.reconcile.rules import BREAKING, DELIVERED, REJECTED, VERDICTS
 from msmq_jobs.reconcile.thresholds import holds
 
 VERSION: Final = 1
@@ -55,7 +55,7 @@ def find(
 ) -> dict[str, Any]:
     """`verdicts` as they are kept, `copies` where the records lie of messages that have several.
     `modes` has the mode of a queue and what of its content was compared."""
-    totals = _totals(verdicts)
+    totals, unseen = _totals(verdicts)
     messages = sum(totals.values())
     queues_total, queues = _queues(verdicts, modes)
     senders_total, senders = _senders(verdicts)
@@ -66,6 +66,7 @@ def find(
         "thresholds": dict(allowed),
         "verdicts": totals,
         "messages": messages,
+        "unseen": unseen,
         "queues": queues,
         "queues_total": queues_total,
         "senders": senders,
@@ -101,9 +102,14 @@ def _rounded(delay: Column) -> Column:
     return delay - delay % step
 
 
-def _totals(verdicts: DataFrame) -> dict[str, int]:
-    found = {row["verdict"]: row["count"] for row in verdicts.groupBy("verdict").count().collect()}
-    return {name: found.get(name, 0) for name in VERDICTS}
+def _totals(verdicts: DataFrame) -> tuple[dict[str, int], int]:
+    """By verdict; and of those delivered, how many have no record that could be looked at."""
+    rows = verdicts.groupBy("verdict", (F.col("copies") == 0).alias("unseen")).count().collect()
+    totals = dict.fromkeys(VERDICTS, 0)
+    for row in rows:
+        totals[row["verdict"]] += row["count"]
+    unseen = sum(row["count"] for row in rows if row["unseen"] and row["verdict"] == DELIVERED)
+    return totals, unseen
 
 
 def _queues(
@@ -185,6 +191,8 @@ def _worst(each: DataFrame, name: str, most: int) -> tuple[int, list[Any]]:
 
 def _timeline(verdicts: DataFrame) -> dict[str, Any]:
     kinds = ("sent", "accepted", "landed")
+    times = {kind: F.unix_seconds(f"{kind}_time") for kind in kinds}
+    times["accepted"] = F.when(F.col("verdict") != REJECTED, times["accepted"])
     bounds = verdicts.agg(
         F.min(F.unix_seconds(_first())).alias("first"), F.max(F.unix_seconds(_last())).alias("last")
     ).first()
@@ -196,8 +204,8 @@ def _timeline(verdicts: DataFrame) -> dict[str, Any]:
         F.explode(
             F.array(
                 *(
-                    F.struct(F.lit(k).alias("kind"), F.unix_seconds(f"{k}_time").alias("t"))
-                    for k in kinds
+                    F.struct(F.lit(kind).alias("kind"), time.alias("t"))
+                    for kind, time in times.items()
                 )
             )
         ).alias("e")

@@ -19,9 +19,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from bridge.adapters.kafka.topics import Offsets
 from bridge.model.errors import Unavailable
-from msmq_jobs.reconcile.job import Job, ReconcileFailed
+from msmq_jobs.reconcile.job import Job, failed
 from msmq_jobs.reconcile.reading import Order, Watcher, folders
-from msmq_jobs.sources.exports import reason_of
 from msmq_jobs.sources.kafka import follow_topics
 
 Tell = Callable[[dict[str, Any]], None]
@@ -40,7 +39,7 @@ def follow(
         with folders(spark, order):
             told = _follow(spark, order, watcher, every_s, tell)
     except (Py4JJavaError, PySparkException) as error:
-        raise ReconcileFailed(f"{reason_of(error)}; run it again") from error
+        raise failed(order, error) from error
     if told is None:
         raise Unavailable("it was stopped before anything was read")
     return told
@@ -84,7 +83,9 @@ def _await(query: StreamingQuery) -> None:
 class Batches:
     def __init__(self, job: Job, tell: Tell, topics: Sequence[str]) -> None:
         self._job, self._tell, self._subscribed = job, tell, frozenset(topics)
-        job.take(first=job.extent(topics).first)
+        extent = job.extent(topics)
+        extent.ranges(job.state.known.positions, job.state.known.ids)  # or they were made anew
+        job.take(first=extent.first, ids=extent.ids)
         self.told: dict[str, Any] | None = None
 
     def judge_what_is_known(self) -> None:
@@ -114,7 +115,8 @@ class Batches:
         rest = job.range(later)
         if rest is not None:
             landed = landed.unionByName(rest.select(*landed.columns))
-        job.take(landed=landed, first=later.first, positions={**positions, **later.ends})
+        ends = {**positions, **later.ends}
+        job.take(landed=landed, first=later.first, positions=ends, ids=later.ids)
 
     def _judge(self) -> None:
         self.told = self._job.judge()

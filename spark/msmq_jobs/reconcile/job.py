@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from bridge.adapters.kafka.spark_jars import CONNECTOR_VERSION
 from bridge.core.mapping_rules import QueueMapping, QueueSettings
 from bridge.model.errors import BridgeError
+from msmq_jobs import mapped
 from msmq_jobs.place import Place
 from msmq_jobs.reconcile import findings, queues, repair, verdicts
 from msmq_jobs.reconcile.cluster import compacted
@@ -142,7 +143,7 @@ class Job(Reading):
         named = texts.where(F.col("kind") == QUEUE).select(
             F.lower("text").alias("queue"), F.col("text").alias("name")
         )
-        return named.withColumn("hidden", queues.hidden(self.place.mappings))
+        return named.withColumn("hidden", mapped.hidden(self.place.mappings))
 
     def _marks(self, bounds: Bounds, places: Sequence[Any]) -> dict[str, str]:
         """Of each bucket, what its verdicts follow from. A watermark behind its newest time does
@@ -158,7 +159,7 @@ class Job(Reading):
     def _asked(self, rows: DataFrame) -> DataFrame:
         if not self._order.queues:
             return rows
-        fits = [queues.like(F.lower("queue"), name.lower()) for name in self._order.queues]
+        fits = [mapped.like(F.lower("queue"), name.lower()) for name in self._order.queues]
         condition = fits[0]
         for one in fits[1:]:
             condition = condition | one
@@ -196,7 +197,14 @@ def reconcile(spark: SparkSession, order: Order, watcher: Watcher) -> dict[str, 
             job.read_new()
             return job.judge()
     except (Py4JJavaError, PySparkException) as error:
-        raise ReconcileFailed(f"{reason_of(error)}; run it again") from error
+        raise failed(order, error) from error
+
+
+def failed(order: Order, error: Exception) -> ReconcileFailed:
+    mend = "run it again"
+    if order.state:
+        mend += "; if it says the same then, the state is damaged: name a new folder"
+    return ReconcileFailed(f"{reason_of(error)}; {mend}")
 
 
 class _Modes(dict[str, tuple[str, str]]):
@@ -205,10 +213,11 @@ class _Modes(dict[str, tuple[str, str]]):
     def __init__(self, place: Place) -> None:
         super().__init__()
         self._mappings = place.mappings
+        self._alone = frozenset(mapped.lone_topics(place.mappings).values())
 
     def get(self, name: str, default: Any = None) -> Any:
         settings = settings_of(self._mappings, name)
-        return (settings.mode, queues.content(settings)) if settings else default
+        return (settings.mode, queues.content(settings, self._alone)) if settings else default
 
 
 def settings_of(mappings: Any, name: str) -> QueueSettings | None:

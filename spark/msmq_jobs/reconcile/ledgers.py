@@ -175,8 +175,8 @@ def foreign(records: DataFrame, names: HeaderNames = PLAIN) -> DataFrame:
 
 
 def _body(is_envelope: Column | None) -> Column:
-    """What an envelope has of it. The condition is about `queue`."""
-    value = F.col("value")
+    """What an envelope has of it. No value is an empty one. The condition is about `queue`."""
+    value = F.coalesce(F.col("value"), F.lit(b""))
     if is_envelope is None:
         return value
     text = F.get_json_object(value.cast("string"), "$.body")

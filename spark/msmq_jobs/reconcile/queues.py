@@ -1,25 +1,27 @@
-"""What the mappings say of a queue, as columns; and which queue a message of a source was for."""
+"""What of a queue can be compared, and which queue a message of a source was for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from bridge.core.mapping_rules import Mappings, QueueMapping, QueueSettings
+from bridge.core.mapping_rules import Mappings, QueueSettings
 from bridge.core.message_data import message_of
 from bridge.core.values import value_of
 from bridge.model.errors import ConfigError
 from msmq_jobs.backfill.prepare import Target, bare_path
+from msmq_jobs.mapped import hides_ids, per_queue
 from msmq_jobs.reconcile.events import BODY, CLASS, CORRELATION, CRC, HASHES, LABEL, REST, TX, WHICH
 from msmq_jobs.reconcile.rules import PROPERTIES
 from msmq_jobs.rows import data_of_row
 from msmq_jobs.schemas import READ
 
 DECODED: Final = ("text", "json")  # values that only our own code can foretell
+NOT_COMPARED: Final = "not compared: the mapping leaves out msmq.id or msmq.queue"
 FEW: Final = 100_000  # destinations that every task can have
 _HOME: Final = "dest string, held string, home string"
 _SHOWS: Final = {
@@ -30,64 +32,12 @@ _SHOWS: Final = {
     REST: PROPERTIES,
     WHICH: PROPERTIES,
 }
-T = TypeVar("T", str, bool)
-
-
-def per_queue(mappings: Mappings, of: Callable[[QueueSettings], T]) -> Column:
-    """A setting by `queue` (in lower case), as a queue finds its mapping."""
-    rest: T = of(mappings.defaults)
-    if all(of(settings) == rest for settings in mappings.queues):
-        return F.lit(rest)
-    chosen: Column | None = None
-    for mapping in mappings.ranked():
-        fits = _fits(mapping)
-        value = F.lit(of(mapping))
-        chosen = F.when(fits, value) if chosen is None else chosen.when(fits, value)
-    return F.lit(rest) if chosen is None else chosen.otherwise(rest)
-
-
-def _fits(mapping: QueueMapping) -> Column:
-    name = mapping.queue.lower()
-    if not mapping.queue.has_wildcard:
-        return F.col("queue") == name
-    return like(F.col("queue"), name)
-
-
-def like(column: Column, pattern: str) -> Column:
-    """* and ? stand for what they do in mappings."""
-    escaped = "".join(f"\\{char}" if char in "%_\\" else char for char in pattern)
-    return column.like(escaped.replace("*", "%").replace("?", "_"))
 
 
 def is_envelope(mappings: Mappings) -> Column | None:
     if not any(settings.value == "envelope" for settings in mappings.every()):
         return None
     return per_queue(mappings, lambda settings: settings.value == "envelope")
-
-
-def hides_ids(settings: QueueSettings, topic_tells: bool = False) -> bool:
-    """Whether its records do not say which message they are of."""
-    rules = settings.headers
-    tells_queue = topic_tells or rules.includes("msmq.queue")
-    return not (rules.includes("msmq.id") and tells_queue)
-
-
-def lone_topics(mappings: Mappings) -> dict[str, str]:
-    """Topics with one queue, which is known even if their records do not tell it."""
-    found: dict[str, list[str]] = {}
-    for m in mappings.queues:
-        if m.topic_name:
-            found.setdefault(m.topic_name, []).append(m.queue)
-    only = {topic: names[0] for topic, names in found.items() if len(names) == 1}
-    return {topic: str(name) for topic, name in only.items() if "*" not in name and "?" not in name}
-
-
-def hidden(mappings: Mappings) -> Column:
-    alone = set(lone_topics(mappings).values())
-    return per_queue(
-        mappings,
-        lambda s: hides_ids(s, isinstance(s, QueueMapping) and str(s.queue) in alone),
-    )
 
 
 def comparable(events: DataFrame, mappings: Mappings) -> DataFrame:
@@ -118,10 +68,10 @@ def _shown(mappings: Mappings, name: str) -> Column | None:
     return per_queue(mappings, tells)
 
 
-def content(settings: QueueSettings) -> str:
+def content(settings: QueueSettings, alone: Collection[str]) -> str:
     """For people: what of the content was compared."""
-    if hides_ids(settings):
-        return "not compared: the mapping leaves out msmq.id or msmq.queue"
+    if hides_ids(settings, alone):
+        return NOT_COMPARED
     left = [
         n
         for n in dict.fromkeys(h for hs in _SHOWS.values() for h in hs)

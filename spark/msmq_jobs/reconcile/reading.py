@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bridge.adapters.kafka.topics import cluster_of
+from msmq_jobs import mapped
 from msmq_jobs.backfill import io
 from msmq_jobs.backfill.prepare import Target
 from msmq_jobs.place import Place, identity_of, look_again, look_around
@@ -96,7 +97,7 @@ class Reading:
         self.state = State(spark, root, self._mapping, order.state_format, cluster)
         self.changed: Known = self.state.known  # by what was read since
         self.names = HeaderNames.of(self.place.mappings)
-        self.homes = queues.lone_topics(self.place.mappings)
+        self.homes = mapped.lone_topics(self.place.mappings)
 
     @property
     def audit(self) -> str:
@@ -145,10 +146,16 @@ class Reading:
             name: {
                 "source": name,
                 "messages": found[name]["messages"] if name in found else 0,
+                "unreadable": bad.get(name, 0),
                 "detail": _detail(name, found.get(name), bad.get(name, 0)),
             }
-            for name in sorted(found.keys() | bad.keys())
+            for name in sorted(found.keys() | bad.keys() | self._named())
         }
+
+    def _named(self) -> set[str]:
+        """Sources that have a line of their own even if they hold nothing."""
+        parsed = map(parse_source, self._order.sources)
+        return {s.text for s in parsed if not isinstance(s, Export) or s.is_file}
 
     def topics(self) -> list[str]:
         """Those that have messages; a journal's copies are no second ones."""
@@ -169,10 +176,12 @@ class Reading:
         self.look_again()
         audit = self.extent([self.audit])
         every = self.extent(t for t in self.place.limits if not self._is_own(t))
-        self.take(accepted=self.range(audit), first=audit.first, positions=audit.ends)
+        accepted = self.range(audit)
+        self.take(accepted=accepted, first=audit.first, positions=audit.ends, ids=audit.ids)
         self._watcher.stage("reading the topics")
         topics = every.of(self.topics())
-        self.take(landed=self.range(topics), first=topics.first, positions=topics.ends)
+        landed = self.range(topics)
+        self.take(landed=landed, first=topics.first, positions=topics.ends, ids=topics.ids)
 
     def look_again(self) -> None:
         """At the topics that there are: some are made while we read."""
@@ -186,7 +195,7 @@ class Reading:
         return topic.startswith(f"{self.place.own.prefix}.")
 
     def range(self, extent: Extent) -> DataFrame | None:
-        starts = extent.ranges(self.state.known.positions)
+        starts = extent.ranges(self.state.known.positions, self.state.known.ids)
         some = {
             topic: ends
             for topic, ends in extent.ends.items()
@@ -203,6 +212,7 @@ class Reading:
         landed: DataFrame | None = None,
         first: Mapping[str, Mapping[int, int]] | None = None,
         positions: Mapping[str, Mapping[int, int]] | None = None,
+        ids: Mapping[str, str] | None = None,
     ) -> None:
         """Records become events of this run. `first` is where topics begin now."""
         known = self.changed
@@ -220,6 +230,7 @@ class Reading:
         began = {topic: dict(places) for topic, places in (first or {}).items()}
         self.changed = replace(
             known,
+            ids={**(ids or {}), **known.ids},
             first={**began, **known.first},
             positions=ends,
             oldest=oldest,

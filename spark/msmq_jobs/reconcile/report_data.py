@@ -144,7 +144,7 @@ class Offender(_Part, frozen=True):
         int | str | None, Meta(description="MSMQ message class by which it ended.")
     ] = field(default=None, name="class")
     sent_time: Annotated[Time | None, Meta(description="When it was sent.")] = None
-    accepted_time: Annotated[Time | None, Meta(description="When the wire accepted it.")] = None
+    accepted_time: Annotated[Time | None, Meta(description="When the wire took it, or not.")] = None
     landed_time: Annotated[Time | None, Meta(description="Its first record's time.")] = None
     copies: Annotated[list[Copy], Meta(description="Its records.")] = []
 
@@ -194,6 +194,7 @@ class Source(_Part, frozen=True):
 
     source: Annotated[str, Meta(description="As the user named it.")]
     messages: Annotated[Count, Meta(description="Read from it.")]
+    unreadable: Annotated[Count, Meta(description="What is no message; not compared.")] = 0
     detail: Annotated[
         str | dict[str, Any] | list[Any] | None,
         Meta(description="File hashes or queue positions."),
@@ -233,6 +234,13 @@ class Findings(_Part, frozen=True, kw_only=True):
     ] = {}
     verdicts: Totals
     messages: Annotated[Count, Meta(description="Message id and queue: how many pairs.")]
+    unseen: Annotated[
+        Count,
+        Meta(
+            description="Of those delivered once: no record of theirs could be looked at"
+            " (compacted, aged, or the mapping leaves out its id); the audit alone has them."
+        ),
+    ] = 0
     queues: Annotated[list[Queue], Meta(description="By name; at most 5,000, the worst.")]
     queues_total: Annotated[Count, Meta(description="How many queues there are.")]
     senders: Annotated[list[Sender], Meta(description="At most 1,000, the worst.")]

@@ -59,6 +59,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     next: int = 0  # number of the next run
     buckets: dict[str, Bucket] = {}
     small: int | None = None  # the run that wrote the small tables last
+    ids: dict[str, str] = {}  # of topics: one that is made anew has another
     first: dict[str, dict[int, int]] = {}  # where topics began when they were first read
     positions: dict[str, dict[int, int]] = {}  # where to read on
     oldest: dict[str, dict[int, int]] = {}  # ms; what is older may have aged before it was read

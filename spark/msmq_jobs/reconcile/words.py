@@ -123,12 +123,23 @@ def totals(findings: Findings) -> list[str]:
     counts = findings["verdicts"]
     once, lawful = counts[DELIVERED], total(counts, LAWFUL)
     told = [f"{once:,} {_was(once)} delivered once."]
+    if unseen := findings.get("unseen", 0):
+        told.append(
+            f"Of these, {unseen:,} {_has(unseen)} no record that could be looked at (compacted,"
+            " aged, or a mapping leaves out the id): only the audit says so."
+        )
     if lawful:
         told.append(f"{lawful:,} {_was(lawful)} not, which is lawful: {counted(counts, LAWFUL)}.")
     if foreign := findings.get("foreign", 0):
         told.append(
             f"{foreign:,} {_plural(foreign, 'record')} without an MSMQ id"
             f" {_was(foreign)} not counted."
+        )
+    sources = findings["inputs"].get("sources", ())
+    if unreadable := sum(source.get("unreadable", 0) for source in sources):
+        told.append(
+            f"{unreadable:,} {_plural(unreadable, 'entry', 'entries')} of the sources"
+            f" cannot be read and {_was(unreadable)} not compared."
         )
     return told
 
@@ -168,8 +179,12 @@ def _within(buckets: Sequence[Mapping[str, Any]], measured: int, percent: int) -
     return f"after more than {duration(bounds[-1])}" if bounds else "at some time"
 
 
-def _plural(count: int, word: str) -> str:
-    return word if count == 1 else f"{word}s"
+def _plural(count: int, word: str, several: str = "") -> str:
+    return word if count == 1 else several or f"{word}s"
+
+
+def _has(count: int) -> str:
+    return "has" if count == 1 else "have"
 
 
 def _was(count: int) -> str:

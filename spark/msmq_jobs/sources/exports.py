@@ -55,7 +55,10 @@ def read_export(spark: SparkSession, export: Export, origin: str = "") -> DataFr
             return _parquet(spark, export, origin)
         lines = spark.read.text(export.text).select(F.col("value").cast("binary"))
     except AnalysisException as error:
-        raise SourceFailed(f"{export.text}: {reason_of(error)}") from error
+        why = reason_of(error)
+        if "PATH_NOT_FOUND" in why:
+            why = "there is no such file"
+        raise SourceFailed(f"{export.text}: {why}") from error
     return map_batches(lines, partial(_parse, origin=origin), READ)
 
 

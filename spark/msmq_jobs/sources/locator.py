@@ -18,6 +18,7 @@ MACHINE_QUEUES: Final = ("journal", "deadletter", "deadxact")
 _WHERE: Final = re.compile(
     r"(?:(?P<user>[^@/]*)@)?(?P<host>[^@/:\[\]]+|\[[0-9A-Fa-f:.]+\])(?::(?P<port>\d{1,5}))?"
 )
+_NO_FILES: Final = re.compile(r"(?:https?|ftp)://", re.IGNORECASE)
 _MEND: Final = "write msmq://user@host/private$/orders;journal or msmq://host/;deadletter"
 
 
@@ -59,7 +60,13 @@ def parse_source(text: str) -> Source:
     """Raises ConfigError: what is wrong with it, and how it is written."""
     if not text.lower().startswith(SCHEME):
         if not text.strip():
-            raise ConfigError("is empty", where="--source", mend=_MEND)
+            what = (
+                "name an export, a folder of exports, or a queue like msmq://host/private$/orders"
+            )
+            raise ConfigError("is empty", where="--source", mend=what)
+        if _NO_FILES.match(text):
+            what = f"{text!r}: exports are not read from the web"
+            raise ConfigError(what, where="--source", mend="download it first")
         return Export(text)
     where, _, path = text[len(SCHEME) :].partition("/")
     found = _WHERE.fullmatch(where)

@@ -13,6 +13,7 @@ from bridge.adapters.kafka.topics import (
     ensure_lease,
     ensure_topics,
     look_at,
+    topic_ids,
 )
 from bridge.core.catalogue import TopicLimits
 from bridge.model.errors import ConfigError, SinkUnavailable
@@ -148,6 +149,21 @@ def test_the_id_of_the_cluster(kafka: EmbeddedKafka) -> None:
     settings = {"bootstrap.servers": kafka.bootstrap_servers}
     written = "".join(file.read_text() for file in kafka.folder.rglob("meta.properties"))
     assert f"cluster.id={cluster_of(settings)}\n" in written
+
+
+def test_a_topic_that_is_made_anew_has_another_id(kafka: EmbeddedKafka) -> None:
+    settings = {"bootstrap.servers": kafka.bootstrap_servers}
+    name = create_topic(kafka.bootstrap_servers, unique("anew"), 1)
+    first = topic_ids(settings, [name])
+    assert (list(first), topic_ids(settings, [name])) == ([name], first)
+    assert topic_ids(settings, []) == {}
+    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    admin.delete_topics([name])[name].result(30)
+    eventually(lambda: not look_at(settings, [name]))
+    create_topic(kafka.bootstrap_servers, name, 1)
+    assert topic_ids(settings, [name])[name] != first[name]
+    with pytest.raises(SinkUnavailable, match="ids of topics"):
+        topic_ids(settings, [unique("none")])
 
 
 def test_a_cluster_that_is_away_has_no_id(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,3 +48,9 @@ class Record:
 def test_identity(headers: Any, found: Any) -> None:
     record: Any = Record(headers)
     assert identity_of(record, ("msmq.id", "other"), ("msmq.queue",)) == found
+
+
+def test_a_topic_with_one_queue_tells_it() -> None:
+    record: Any = Record([("msmq.id", ID)])
+    assert identity_of(record, ("msmq.id",), ("msmq.queue",)) is None
+    assert identity_of(record, ("msmq.id",), ("msmq.queue",), QUEUE.decode()) == (KEY, "")

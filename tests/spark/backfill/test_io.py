@@ -14,6 +14,7 @@ from msmq_jobs.backfill import io
 from msmq_jobs.backfill.transforms import Planned
 from msmq_jobs.sources.locator import Export, LiveQueue, Source
 from tests.spark.letters import letter, mappings, write_lines
+from tests.spark.reconcile.test_queues import of
 
 
 def test_a_run_has_a_name_of_its_own() -> None:
@@ -82,8 +83,28 @@ def test_plans(tmp_path: Path) -> None:
 
 
 def test_which_headers_tell() -> None:
-    assert io.names_in(mappings()) == io.Names(("msmq.id",), ("msmq.queue",), False)
+    assert io.names_in(mappings()) == io.Names(("msmq.id",), ("msmq.queue",), {})
     renamed = HeaderRules(rename={"msmq.id": "id"}, prefix="x-")
-    assert io.names_in(mappings(headers=renamed)) == io.Names(("id",), ("x-queue",), False)
-    hidden = HeaderRules(exclude=("msmq.id",))
-    assert io.names_in(mappings(headers=hidden)) == io.Names(("msmq.id",), ("msmq.queue",), True)
+    assert io.names_in(mappings(headers=renamed)) == io.Names(("id",), ("x-queue",), {})
+    silent = of(headers=HeaderRules(exclude=("msmq.queue",)))
+    told = io.Names(("msmq.id",), ("msmq.queue",), {"orders": "private$\\Orders"})
+    assert io.names_in(silent) == told
+
+
+def test_the_audit_speaks_for_silent_queues_only(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One queue that hides its ids is no reason to believe the audit of the others: a record that
+    was lost is not there, whatever was accepted."""
+    entries = [
+        {"id": "g\\1", "verdict": "accepted", "queue": queue, "at": 1}
+        for queue in ("private$\\Orders", "private$\\other")
+    ]
+    value = json.dumps(entries).encode()
+    audit = spark.createDataFrame([(value,)], "value binary")
+    monkeypatch.setattr(io, "read_range", lambda *_: audit)
+    found = io.known_messages(
+        spark, {}, of(headers=HeaderRules(exclude=("msmq.id",))), {}, {"audit": {0: 1}}
+    )
+    assert [tuple(row) for row in found.collect()] == [("g\\1", "private$\\orders")]
+    assert io.known_messages(spark, {}, of(), {}, {"audit": {0: 1}}).count() == 0

@@ -163,13 +163,14 @@ def test_messages_in_records(spark: SparkSession) -> None:
         [("msmq.backfill", mark)],
         [("msmq.backfill", b"no JSON")],
     ]
-    frame = spark.createDataFrame([(h,) for h in headers], f"headers {HEADERS.simpleString()}")
-    found = transforms.in_topics(frame, ["msmq.id", "x-id"], ["msmq.queue", "queue"])
-    assert {tuple(row) for row in found.collect()} == {
-        ("plain", "q1"),
-        ("renamed", "q2"),
-        ("hidden", "q4"),
-    }
+    rows = [(h, "t") for h in headers] + [([("msmq.id", b"told by its topic")], "lone")]
+    frame = spark.createDataFrame(rows, f"headers {HEADERS.simpleString()}, topic string")
+    names = (["msmq.id", "x-id"], ["msmq.queue", "queue"])
+    there = {("plain", "q1"), ("renamed", "q2"), ("hidden", "q4")}
+    found = transforms.in_topics(frame, *names, {})
+    assert {tuple(row) for row in found.collect()} == there
+    found = transforms.in_topics(frame, *names, {"lone": "q5"})
+    assert {tuple(row) for row in found.collect()} == there | {("told by its topic", "q5")}
 
 
 def test_messages_in_the_audit(spark: SparkSession) -> None:

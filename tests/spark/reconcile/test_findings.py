@@ -66,6 +66,8 @@ def test_the_sums(spark: SparkSession) -> None:
     assert (told["queues_total"], told["senders_total"]) == (1, 1)
     assert told["timeline"]["bucket_s"] == 1
     assert sum(point["sent"] for point in told["timeline"]["points"]) == 103
+    assert sum(point["accepted"] for point in told["timeline"]["points"]) == 100
+    assert told["unseen"] == 0
     assert sum(point["landed"] for point in told["timeline"]["points"]) == 100
     counts = {b["le_ms"]: b["count"] for b in told["latency"]["buckets"] if b["count"]}
     assert counts == {50: 99, 10_000: 1}
@@ -82,6 +84,21 @@ def test_the_sums(spark: SparkSession) -> None:
     assert stray["copies"] == [{"topic": "t", "partition": 0, "offset": 103}]
     assert told["offenders"]["missing"][0]["copies"] == []
     assert told["offenders"]["rejected"][0]["class"] == "0x81FF"
+
+
+def test_what_was_refused_or_cannot_be_seen(spark: SparkSession) -> None:
+    """A refusal has the time of the wire, and is none that was accepted. Where the audit alone
+    says that a message was delivered, its number is told."""
+    refused = list(row(1, "rejected", 0x8003))
+    refused[9] = 0
+    hidden = list(row(2, "delivered_once"))
+    hidden[9] = 0
+    rows = [tuple(refused), tuple(hidden), row(3, "delivered_once")]
+    told = findings.find(
+        spark.createDataFrame(rows, ROW), spark.createDataFrame([], COPIES), {}, {}, {}, 0
+    )
+    assert sum(point["accepted"] for point in told["timeline"]["points"]) == 2
+    assert (told["unseen"], told["verdicts"]["delivered_once"]) == (1, 2)
 
 
 def test_senders_cannot_make_it_long(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,7 @@ def test_landed_records(spark: SparkSession) -> None:
         (*made(4, {}, b"v")[:6], None),  # no headers at all
         made(5, {"msmq.backfill": b'{"run": "r", "id": "b\\\\2", "queue": "q"}'}, b"v"),
         made(6, {"id": b"c\\3", "x-queue": b"q"} | NONSENSE, b"v"),
+        (None, None, *made(7, {"id": b"d\\4", "x-queue": b"q"}, b"")[2:]),
     ]
     frame = spark.createDataFrame(rows, RECORD)
     found = ledgers.landed(frame, renamed, {"plain": "private$\\Plain"}).collect()
@@ -63,7 +64,10 @@ def test_landed_records(spark: SparkSession) -> None:
         2: ("a\\1", "private$\\Plain", None),
         5: ("b\\2", "q", "r"),
         6: ("c\\3", "q", None),
+        7: ("d\\4", "q", None),
     }
+    (none,) = (row for row in found if row["offset"] == 7)  # no value is compared, too
+    assert (none["body_crc"], none["body_sha"] is None) == (0, False)
     (odd,) = (row for row in found if row["offset"] == 6)  # one that anybody may write ends no run
     assert [odd[name] for name in ("sent", "sequence", "number", "class")] == [None, None, None, 0]
     assert odd["at"] == SEEN.at

@@ -21,16 +21,6 @@ def of(**settings: Any) -> Mappings:
     return Mappings(queues=(plain, orders))
 
 
-def test_settings_by_queue(spark: SparkSession) -> None:
-    names = [("private$\\orders",), ("private$\\a_b",), ("public",)]
-    frame = spark.createDataFrame(names, "queue string")
-    kinds = queues.per_queue(of(value="json"), lambda s: s.value)
-    hidden = queues.hidden(of(headers=HeaderRules(exclude=("msmq.id",))))
-    found = frame.select("queue", kinds.alias("kind"), hidden.alias("hidden")).collect()
-    assert [row["kind"] for row in found] == ["json", "body", "body"]
-    assert [row["hidden"] for row in found] == [True, False, False]
-
-
 def test_what_cannot_be_compared_is_not(spark: SparkSession) -> None:
     rules = HeaderRules(exclude=("msmq.label", "msmq.app"))
     columns = ("body_crc", "label", "rest", "tx", "body_sha")
@@ -46,16 +36,15 @@ def test_what_cannot_be_compared_is_not(spark: SparkSession) -> None:
 
 
 def test_words_about_content() -> None:
-    told = [queues.content(m) for m in of(value="json").queues]
+    told = [queues.content(m, ()) for m in of(value="json").queues]
     assert told == ["compared", "compared with sources only: the value is decoded"]
     hidden = of(headers=HeaderRules(exclude=("msmq.id",))).queues[1]
-    assert queues.content(hidden).startswith("not compared: ")
+    assert queues.content(hidden, ()).startswith("not compared: ")
+    silent = of(headers=HeaderRules(exclude=("msmq.queue",))).queues[1]
+    assert queues.content(silent, ()).startswith("not compared: ")
+    assert queues.content(silent, {"private$\\Orders"}) == "compared"  # its topic tells
     partly = of(headers=HeaderRules(exclude=("msmq.app",))).queues[1]
-    assert queues.content(partly).endswith("leaves out: msmq.app")
-
-
-def test_topics_with_one_queue() -> None:
-    assert queues.lone_topics(of()) == {"orders": "private$\\Orders"}
+    assert queues.content(partly, ()).endswith("leaves out: msmq.app")
 
 
 def test_homes_and_decoded_values(spark: SparkSession) -> None:

@@ -28,6 +28,7 @@ def found(messages: int = 0, queues: int = 2, **told: Any) -> dict[str, Any]:
         "messages": messages or sum(counts.values()),
         "queues_total": queues,
         "foreign": 0,
+        "inputs": {},
         **told,
     }
 
@@ -82,11 +83,15 @@ def test_the_answer_is_one_sentence(findings: dict[str, Any], answer: str) -> No
 
 
 def test_totals_in_words() -> None:
+    sources = [{"unreadable": 1}, {"unreadable": 2}, {}]
     told = found(delivered_once=7, expired=1, in_flight=2, foreign=1)
-    assert totals(told) == [
+    assert totals(told | {"unseen": 2, "inputs": {"sources": sources}}) == [
         "7 were delivered once.",
+        "Of these, 2 have no record that could be looked at (compacted, aged, or a mapping leaves"
+        " out the id): only the audit says so.",
         "3 were not, which is lawful: 1 expired and 2 in flight.",
         "1 record without an MSMQ id was not counted.",
+        "3 entries of the sources cannot be read and were not compared.",
     ]
     assert totals(found(delivered_once=1)) == ["1 was delivered once."]
     assert counted({}, BREAKING) == ""

@@ -35,13 +35,13 @@ _WORDS: Final = {
     TIMEOUT: "there is no message",
     ALREADY_RECEIVED: "somebody else has received the message",
     UNSUPPORTED_NAME: "a queue of this kind cannot be read",
-    ACCESS_DENIED: "this user may not do that; look at --user and at the rights on the queue",
+    ACCESS_DENIED: "this user may not do that; look at its name and at its rights on the queue",
     QUEUE_NOT_AVAILABLE: "the queue was deleted",
     QUEUE_DELETED: "the queue was deleted",
     TRANSACTION_USAGE: "somebody else holds the message",
     MESSAGE_NOT_FOUND: "there is no such message",
-    NT_ACCESS_DENIED: "this user may not do that; look at --user and at the rights on the queue",
-    RPC_ACCESS_DENIED: "user, password or level is not good enough; look at --user and --level",
+    NT_ACCESS_DENIED: "this user may not do that; look at its name and at its rights on the queue",
+    RPC_ACCESS_DENIED: "the host refuses user, password or level; look at these three",
 }
 
 

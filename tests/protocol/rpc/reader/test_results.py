@@ -17,9 +17,9 @@ from bridge.wire.rpc.stub import Result
         (0xC00E0008, "cancelled"),
         (0xC00E004B, "deleted"),
         (0xC00E005A, "deleted"),
-        (0xC00E0025, "--user"),
-        (0x00000005, "--user and --level"),
-        (0xC0000022, "--user"),  # of a purge
+        (0xC00E0025, "rights on the queue"),
+        (0x00000005, "look at these three"),
+        (0xC0000022, "rights on the queue"),  # of a purge
         (0xC00E0009, "try again later"),
         (0xC00E9999, "the server refuses"),
     ],
