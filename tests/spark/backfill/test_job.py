@@ -76,7 +76,7 @@ def test_from_a_dry_run_to_a_repeated_one(world: World, tmp_path: Path) -> None:
     assert (told.written, told.exit_code) == (5, 2)
     assert world.values("orders") == [data.body for data in letters]
     assert len(told.problems) == 3
-    assert any("does not exist" in line for line in told.problems)
+    assert any("there is no such file" in line for line in told.problems)
     assert any("map apply" in line for line in told.problems)
     assert json.loads((tmp_path / "out" / "run.json").read_text())["run"] == told.run
     kept = world.spark.read.parquet(str(tmp_path / "out" / "written"))

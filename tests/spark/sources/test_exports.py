@@ -51,8 +51,8 @@ def test_half_a_line_and_garbage(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "why"),
     [
-        ("gone.jsonl", None, "does not exist"),
-        ("gone.parquet", None, "does not exist"),
+        ("gone.jsonl", None, "there is no such file"),
+        ("gone.parquet", None, "there is no such file"),
         ("empty.parquet", b"", ""),
         ("half.parquet", b"PAR1 and no end", ""),
     ],
