@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from bridge.adapters.reader.sync_reader import RemoteReader
 from bridge.core.mapping_rules import Mappings
-from bridge.model.errors import BridgeError, ConfigError
+from bridge.model.errors import BridgeError, ConfigError, Unavailable
 from msmq_jobs import mapped
 from msmq_jobs.backfill.reading import Reading
 from msmq_jobs.backfill.transforms import PRESENT, Planned, in_audit, in_topics
@@ -31,6 +31,7 @@ from msmq_jobs.sources.locator import Export, LiveQueue, Source
 from msmq_jobs.sources.msmq import MsmqDataSource, options_of, place_of, take_out
 
 _MAX_PLAN: Final = 1 << 30
+_REACH: Final = "is the host up, and does nothing block its RPC ports?"
 AT_ONCE: Final = 4  # sources
 
 
@@ -149,7 +150,8 @@ def _open(
             for _ in reader.scan(options["queue"], limit=1):
                 break
     except BridgeError as error:
-        raise SourceFailed(f"{part.text}: {error}") from error
+        mend = f"; {_REACH}" if isinstance(error, Unavailable) else ""
+        raise SourceFailed(f"{part.text}: {error}{mend}") from error
     if reading is not None:
         options["progress"] = reading.place(part.text)
     return spark.read.format("msmq").options(**options).load()

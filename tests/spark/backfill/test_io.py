@@ -62,6 +62,7 @@ def test_sources_are_kept_and_a_broken_one_is_told(spark: SparkSession, tmp_path
     assert kept == [0]
     assert [line.source for line in refused] == [source.text for source in sources]
     assert all("\n" not in line.why for line in refused)
+    assert refused[2].why.endswith("is the host up, and does nothing block its RPC ports?")
     rows = io.read_kept(spark, folder, kept).collect()
     assert sorted(row["message_id"] or "" for row in rows)[1:] == [
         letter(1).message_id,
