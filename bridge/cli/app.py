@@ -42,7 +42,7 @@ def build(arguments: Sequence[str] = ()) -> typer.Typer:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """0 success, 1 a failure, 2 wrong usage, 130 Ctrl-C."""
+    """0 success, 1 a failure, 2 wrong usage (of FINDINGS: 1), 130 Ctrl-C."""
     sys.excepthook = _say_bug
     try:
         given = sys.argv[1:] if arguments is None else list(arguments)

@@ -8,7 +8,8 @@ from typing import TypeVar
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from bridge.core.mapping_rules import Mappings, QueueMapping, QueueSettings
+from bridge.core.mapping_rules import Mappings, QueueMapping, QueuePath, QueueSettings
+from bridge.core.patterns import PRIVATE
 
 T = TypeVar("T", str, bool)
 
@@ -30,7 +31,9 @@ def _fits(mapping: QueueMapping) -> Column:
     name = mapping.queue.lower()
     if not mapping.queue.has_wildcard:
         return F.col("queue") == name
-    return like(F.col("queue"), name)
+    is_private = F.col("queue").startswith(PRIVATE)  # no wildcard reaches over that
+    kind = is_private if name.startswith(PRIVATE) else ~is_private
+    return kind & like(F.col("queue"), name)
 
 
 def like(column: Column, pattern: str) -> Column:
@@ -40,13 +43,15 @@ def like(column: Column, pattern: str) -> Column:
 
 
 def lone_topics(mappings: Mappings) -> dict[str, str]:
-    """Topics with one queue, which is known even if their records do not tell it."""
-    found: dict[str, list[str]] = {}
+    """Topics with one queue, which is known even if their records do not tell it. None, if messages
+    can name a topic that no file does: it may be one of these."""
+    if mappings.defaults.unknown == "auto-create" or any(m.is_dynamic for m in mappings.queues):
+        return {}
+    found: dict[str, list[QueuePath]] = {}
     for m in mappings.queues:
-        if m.topic_name:
-            found.setdefault(m.topic_name, []).append(m.queue)
+        found.setdefault(m.topic_name, []).append(m.queue)
     only = {topic: names[0] for topic, names in found.items() if len(names) == 1}
-    return {topic: str(name) for topic, name in only.items() if "*" not in name and "?" not in name}
+    return {topic: str(name) for topic, name in only.items() if not name.has_wildcard}
 
 
 def hides_ids(settings: QueueSettings, alone: Collection[str]) -> bool:

@@ -45,7 +45,8 @@ def look_around(path: Path | None) -> Place:
         limits = _limits(settings, own, mappings)
     except Unavailable as error:
         where = f"kafka.bootstrap.servers {settings['bootstrap.servers']}"
-        raise Unavailable(f"{where}: {error}; start Kafka, or mend the address") from error
+        mend = "is it up, is the address right, may this user look?"
+        raise Unavailable(f"{where}: {error}; {mend}") from error
     if own.audit not in limits:
         what = f"the topic {own.audit} is not there"
         raise ConfigError(what, where="topic_prefix", mend="start the appliance once: it makes it")

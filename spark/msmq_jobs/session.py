@@ -19,10 +19,13 @@ from pyspark.sql import SparkSession
 from bridge.adapters.kafka.java import find_java
 from bridge.adapters.kafka.spark_jars import CONNECTOR_VERSION, connector_jars
 from bridge.model.errors import BridgeError, ConfigError
+from msmq_jobs.sources.exports import reason_of
 
 LOCAL: Final = "local[*,4]"  # all cores; a task whose Python worker dies is tried again
 MEMORY: Final = "1g"
-_MASTER: Final = re.compile(r"local(\[[^\]]+\])?|yarn|(spark|k8s|local-cluster)(://.+|\[.+\])")
+_MASTER: Final = re.compile(
+    r"local(\[(\*|\d+)(, *\d+)?\])?|yarn|(spark|k8s)://.+|local-cluster\[.+\]"
+)
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 _CONNECTOR_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 
@@ -95,9 +98,9 @@ def open_session(
         builder = builder.config(key.replace("_", "."), value)
     try:
         spark = builder.getOrCreate()
-    except (PySparkException, RuntimeError, OSError) as error:
+    except (PySparkException, Py4JError, RuntimeError, OSError) as error:
         mend = "; look at --master" if master else ""
-        raise SparkFailed(f"Spark does not start: {error}{mend}") from error
+        raise SparkFailed(f"Spark does not start: {reason_of(error)}{mend}") from error
     if submitted:
         spark.sparkContext.setLogLevel("ERROR")
     return spark

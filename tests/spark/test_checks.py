@@ -14,7 +14,7 @@ def test_a_kafka_that_is_away_is_named(tmp_path: Path) -> None:
     (tmp_path / "mappings").mkdir()
     address = f"127.0.0.1:{free_port()}"
     config.write_text(f"kafka: {{bootstrap.servers: '{address}', socket.timeout.ms: 1000}}\n")
-    with pytest.raises(Unavailable, match=rf"{address}: Kafka: .*start Kafka, or mend the address"):
+    with pytest.raises(Unavailable, match=rf"{address}: Kafka: .*is it up, is the address right"):
         check(config, ["a.jsonl"], "", out="x")
 
 

@@ -35,7 +35,9 @@ def test_the_connector_is_there(spark: SparkSession, monkeypatch: pytest.MonkeyP
         require_connector(spark)
 
 
-@pytest.mark.parametrize("master", ["nonsense", "local[", "spark:/x", "http://x"])
+@pytest.mark.parametrize(
+    "master", ["nonsense", "local[", "local[x]", "spark:/x", "spark[3]", "http://x"]
+)
 def test_a_master_that_is_none(master: str) -> None:
     with pytest.raises(ConfigError, match=r"--master: .* is no master of Spark; local"):
         session.open_session("x", master)

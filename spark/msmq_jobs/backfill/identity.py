@@ -18,11 +18,11 @@ def identity_of(
     message: Message, id_names: Iterable[str], queue_names: Iterable[str], home: str = ""
 ) -> tuple[Key, str] | None:
     """The message that a record is of, and the run that wrote it; None: of none that we know.
-    `home` is the queue of a topic that has one."""
+    `home` is the queue of a topic that has one, whose records do not tell it."""
     headers: dict[str, Any] = dict(message.headers() or ())
     mark = _mark(headers.get(MARK))
     id_ = _first(headers, id_names) or mark.id
-    queue = _first(headers, queue_names) or mark.queue or home
+    queue = home or _first(headers, queue_names) or mark.queue
     return ((id_.lower(), queue.lower()), mark.run) if id_ and queue else None
 
 

@@ -119,7 +119,7 @@ def keep_sources(
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
         ends = list(pool.map(keep, range(len(parts))))
-    finally:  # who gives up waits for nobody: the session ends with all that it does
+    finally:  # after Ctrl-C it is the end of the session that ends them
         pool.shutdown(wait=False, cancel_futures=True)
     kept = [number for number, end in enumerate(ends) if end is None]
     return kept, refused + [end for end in ends if end is not None]

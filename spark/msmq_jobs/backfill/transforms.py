@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from bridge.model.classes import MessageClass
 from msmq_jobs.backfill.prepare import MARK, UNREADABLE
+from msmq_jobs.mapped import like
 from msmq_jobs.schemas import FAULT, ORIGIN
 
 FILTERED: Final = "filtered"
@@ -67,7 +68,7 @@ def chosen(read: DataFrame, asked: Asked, now: int) -> DataFrame:
         sent >= F.lit(asked.since).cast("timestamp") if asked.since else None,
         sent < F.lit(asked.until).cast("timestamp") if asked.until else None,
         failure.isin(list(asked.classes)) if asked.classes else None,
-        _like(F.coalesce(F.col("label"), F.lit("")), asked.label) if asked.label else None,
+        like(F.coalesce(F.col("label"), F.lit("")), asked.label) if asked.label else None,
     ]
     has_expired = failure.isin(_EXPIRED) | _is_over(sent, now)
     reason = (
@@ -92,7 +93,7 @@ def of_queues(routed: DataFrame, queues: Collection[str]) -> DataFrame:
     if not queues:
         return routed
     name = F.lower(F.col("queue"))
-    fits = reduce(Column.__or__, [_like(name, queue.lower()) for queue in queues])
+    fits = reduce(Column.__or__, [like(name, queue.lower()) for queue in queues])
     return _stays(routed, ~fits, FILTERED, over_others=True)
 
 
@@ -141,13 +142,13 @@ def in_topics(
     homes: Mapping[str, str],
 ) -> DataFrame:
     """The messages of records; the names are what mappings call `msmq.id` and `msmq.queue`, `homes`
-    the queues of topics that have one."""
+    the queues of topics that have one and do not tell it."""
     mark = F.from_json(_header(MARK), _MARK)
     pairs = [F.lit(x) for pair in sorted(homes.items()) for x in pair]
     home = F.create_map(*pairs)[F.col("topic")] if pairs else F.lit(None).cast("string")
     found = records.select(
         F.coalesce(*(_header(name) for name in id_names), mark["id"]).alias("message_id"),
-        F.coalesce(*(_header(name) for name in queue_names), mark["queue"], home).alias("queue"),
+        F.coalesce(home, *(_header(name) for name in queue_names), mark["queue"]).alias("queue"),
     )
     return found.where(F.col("message_id").isNotNull() & F.col("queue").isNotNull())
 
@@ -220,11 +221,6 @@ def _header(name: str) -> Column:
     """The text of a record's header; null without one, and in a topic without headers."""
     named = F.filter(F.col("headers"), lambda header: header["key"] == name)
     return F.get(named, F.lit(0))["value"].cast("string")
-
-
-def _like(column: Column, pattern: str) -> Column:
-    escaped = "".join(f"\\{char}" if char in "%_\\" else char for char in pattern)
-    return column.like(escaped.replace("*", "%").replace("?", "_"))
 
 
 def _all(conditions: Sequence[Column | None]) -> Column:

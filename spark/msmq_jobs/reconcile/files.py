@@ -28,8 +28,7 @@ class Folder:
             try:
                 Path(self.root).mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                what = f"{self.root}: {error.strerror}"
-                raise ConfigError(what, where=option, mend="name a folder of yours") from error
+                raise _useless(self.root, option, error) from error
 
     @contextmanager
     def alone(self, option: str) -> Iterator[None]:
@@ -38,7 +37,10 @@ class Folder:
         if not self.is_local:
             yield
             return
-        handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            handle = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
+        except OSError as error:
+            raise _useless(self.root, option, error) from error
         try:
             if not _is_ours(handle):
                 where, mend = f"{option} {self.root}", "wait for that one, or name another folder"
@@ -96,6 +98,11 @@ class Folder:
         jvm: Any = self._spark.sparkContext._jvm
         path = jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}")
         return path.getFileSystem(self._spark.sparkContext._jsc.hadoopConfiguration()), path
+
+
+def _useless(root: str, option: str, error: OSError) -> ConfigError:
+    what = f"{root}: {error.strerror}"
+    return ConfigError(what, where=option, mend="name a folder of yours")
 
 
 def _is_ours(handle: int) -> bool:

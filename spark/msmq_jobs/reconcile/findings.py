@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from bridge.model.classes import MessageClass
-from msmq_jobs.reconcile.rules import BREAKING, DELIVERED, REJECTED, VERDICTS
+from msmq_jobs.reconcile.rules import BREAKING, DELIVERED, EXPIRED, REJECTED, VERDICTS
 from msmq_jobs.reconcile.thresholds import holds
 
 VERSION: Final = 1
@@ -182,9 +182,10 @@ def _told(row: Any) -> dict[str, Any]:
 
 
 def _worst(each: DataFrame, name: str, most: int) -> tuple[int, list[Any]]:
-    """How many there are, and those with the most broken messages, in the order of their names."""
+    """How many there are, and those with the most broken messages, then with the most that came
+    (names that somebody invents have none); in the order of their names."""
     broken = sum((F.col(v) for v in BREAKING), F.lit(0))
-    worst = each.orderBy(broken.desc(), name).limit(most).collect()
+    worst = each.orderBy(broken.desc(), F.col(DELIVERED).desc(), name).limit(most).collect()
     total = len(worst) if len(worst) < most else each.count()
     return total, sorted(worst, key=lambda row: row[name])
 
@@ -192,7 +193,8 @@ def _worst(each: DataFrame, name: str, most: int) -> tuple[int, list[Any]]:
 def _timeline(verdicts: DataFrame) -> dict[str, Any]:
     kinds = ("sent", "accepted", "landed")
     times = {kind: F.unix_seconds(f"{kind}_time") for kind in kinds}
-    times["accepted"] = F.when(F.col("verdict") != REJECTED, times["accepted"])
+    is_refused = F.col("verdict").isin(REJECTED, EXPIRED)  # the audit has the time of that
+    times["accepted"] = F.when(~is_refused, times["accepted"])
     bounds = verdicts.agg(
         F.min(F.unix_seconds(_first())).alias("first"), F.max(F.unix_seconds(_last())).alias("last")
     ).first()

@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from bridge.adapters.kafka.spark_jars import CONNECTOR_VERSION
-from bridge.core.mapping_rules import QueueMapping, QueueSettings
+from bridge.core.mapping_rules import Mappings
+from bridge.core.patterns import PatternTable
 from bridge.model.errors import BridgeError
 from msmq_jobs import mapped
-from msmq_jobs.place import Place
 from msmq_jobs.reconcile import findings, queues, repair, verdicts
 from msmq_jobs.reconcile.cluster import compacted
 from msmq_jobs.reconcile.details import Details
@@ -70,7 +70,7 @@ class Job(Reading):
             rows,
             copies,
             self._inputs(bounds),
-            _Modes(self.place),
+            _Modes(self.place.mappings),
             self._order.allowed,
             self.state.known.foreign,
         )
@@ -210,25 +210,17 @@ def failed(order: Order, error: Exception) -> ReconcileFailed:
 class _Modes(dict[str, tuple[str, str]]):
     """What the mapping says of a queue, by its name in lower case."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, mappings: Mappings) -> None:
         super().__init__()
-        self._mappings = place.mappings
-        self._alone = frozenset(mapped.lone_topics(place.mappings).values())
+        self._exact = {m.queue.lower(): m for m in mappings.queues if not m.queue.has_wildcard}
+        self._patterns = PatternTable((m.queue, m) for m in mappings.queues if m.queue.has_wildcard)
+        is_open = mappings.defaults.unknown == "auto-create"
+        self._rest = mappings.defaults if is_open else None
+        self._alone = frozenset(mapped.lone_topics(mappings).values())
 
     def get(self, name: str, default: Any = None) -> Any:
-        settings = settings_of(self._mappings, name)
+        settings = self._exact.get(name) or self._patterns.find(name) or self._rest
         return (settings.mode, queues.content(settings, self._alone)) if settings else default
-
-
-def settings_of(mappings: Any, name: str) -> QueueSettings | None:
-    from fnmatch import fnmatchcase
-
-    for mapping in mappings.ranked():
-        assert isinstance(mapping, QueueMapping)
-        pattern = mapping.queue.lower().replace("[", "[[]")
-        if fnmatchcase(name, pattern):
-            return mapping
-    return mappings.defaults if mappings.defaults.unknown == "auto-create" else None
 
 
 def _hash(*values: Any) -> str:

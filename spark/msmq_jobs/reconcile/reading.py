@@ -149,13 +149,14 @@ class Reading:
                 "unreadable": bad.get(name, 0),
                 "detail": _detail(name, found.get(name), bad.get(name, 0)),
             }
-            for name in sorted(found.keys() | bad.keys() | self._named())
+            for name in sorted(found.keys() | bad.keys() | self._empty())
         }
 
-    def _named(self) -> set[str]:
-        """Sources that have a line of their own even if they hold nothing."""
+    def _empty(self) -> set[str]:
+        """Sources that are told of even if they hold nothing; what they held before counts."""
         parsed = map(parse_source, self._order.sources)
-        return {s.text for s in parsed if not isinstance(s, Export) or s.is_file}
+        named = {s.text for s in parsed if not isinstance(s, Export) or s.is_file}
+        return named - self.changed.sources.keys()
 
     def topics(self) -> list[str]:
         """Those that have messages; a journal's copies are no second ones."""

@@ -238,7 +238,7 @@ class Findings(_Part, frozen=True, kw_only=True):
         Count,
         Meta(
             description="Of those delivered once: no record of theirs could be looked at"
-            " (compacted, aged, or the mapping leaves out its id); the audit alone has them."
+            " (compacted, aged, or the mapping leaves out id or queue); the audit alone has them."
         ),
     ] = 0
     queues: Annotated[list[Queue], Meta(description="By name; at most 5,000, the worst.")]

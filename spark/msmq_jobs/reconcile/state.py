@@ -30,7 +30,7 @@ from msmq_jobs.reconcile.verdicts import latest, shape
 
 ACCEPTED, LANDED, SENT = "accepted", "landed", "sent"
 LEDGERS: Final = (ACCEPTED, LANDED, SENT)
-VERSION: Final = 2
+VERSION: Final = 3
 MANY: Final = 30  # runs whose buckets a reader has to put together
 STATE: Final = "state.json"
 NEW: Final = "new"  # events of this run; nothing counts that is in there

@@ -123,13 +123,13 @@ def totals(findings: Findings) -> list[str]:
     counts = findings["verdicts"]
     once, lawful = counts[DELIVERED], total(counts, LAWFUL)
     told = [f"{once:,} {_was(once)} delivered once."]
-    if unseen := findings.get("unseen", 0):
-        told.append(
-            f"Of these, {unseen:,} {_has(unseen)} no record that could be looked at (compacted,"
-            " aged, or a mapping leaves out the id): only the audit says so."
-        )
     if lawful:
         told.append(f"{lawful:,} {_was(lawful)} not, which is lawful: {counted(counts, LAWFUL)}.")
+    if unseen := findings.get("unseen", 0):
+        told.append(
+            f"Of those delivered, {unseen:,} {_has(unseen)} no record that could be looked at"
+            " (compacted, aged, or a mapping leaves out id or queue): only the audit says so."
+        )
     if foreign := findings.get("foreign", 0):
         told.append(
             f"{foreign:,} {_plural(foreign, 'record')} without an MSMQ id"

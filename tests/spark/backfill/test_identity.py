@@ -54,3 +54,5 @@ def test_a_topic_with_one_queue_tells_it() -> None:
     record: Any = Record([("msmq.id", ID)])
     assert identity_of(record, ("msmq.id",), ("msmq.queue",)) is None
     assert identity_of(record, ("msmq.id",), ("msmq.queue",), QUEUE.decode()) == (KEY, "")
+    other: Any = Record([("msmq.id", ID), ("queue", b"a header of the user's own")])
+    assert identity_of(other, ("msmq.id",), ("queue",), QUEUE.decode()) == (KEY, "")

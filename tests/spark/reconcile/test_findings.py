@@ -90,10 +90,11 @@ def test_what_was_refused_or_cannot_be_seen(spark: SparkSession) -> None:
     """A refusal has the time of the wire, and is none that was accepted. Where the audit alone
     says that a message was delivered, its number is told."""
     refused = list(row(1, "rejected", 0x8003))
-    refused[9] = 0
+    late = list(row(4, "expired", 0x8002))
+    refused[9] = late[9] = 0
     hidden = list(row(2, "delivered_once"))
     hidden[9] = 0
-    rows = [tuple(refused), tuple(hidden), row(3, "delivered_once")]
+    rows = [tuple(refused), tuple(late), tuple(hidden), row(3, "delivered_once")]
     told = findings.find(
         spark.createDataFrame(rows, ROW), spark.createDataFrame([], COPIES), {}, {}, {}, 0
     )
@@ -106,7 +107,7 @@ def test_senders_cannot_make_it_long(spark: SparkSession, monkeypatch: pytest.Mo
     monkeypatch.setattr(findings, "MAX_QUEUES", 2)
     monkeypatch.setattr(findings, "MAX_SENDERS", 2)
     kinds = {"a": ("delivered_once", 0), "b": ("missing", 0), "c": ("rejected", 0x8003)}
-    kinds["d"] = ("missing", 0)
+    kinds |= {"d": ("missing", 0), "e": ("delivered_once", 0)}
     rows = []
     for number, (name, (verdict, class_)) in enumerate(kinds.items()):
         made = list(row(number, verdict, class_, None))
@@ -117,9 +118,14 @@ def test_senders_cannot_make_it_long(spark: SparkSession, monkeypatch: pytest.Mo
     )
     assert [queue["queue"] for queue in told["queues"]] == ["b", "d"]
     assert [sender["source"] for sender in told["senders"]] == ["b", "d"]
-    assert (told["queues_total"], told["senders_total"], told["messages"]) == (4, 4, 4)
+    assert (told["queues_total"], told["senders_total"], told["messages"]) == (5, 5, 5)
     assert (told["verdicts"]["missing"], told["verdicts"]["rejected"]) == (2, 1)
     assert [queue["classes"] for queue in told["queues"]] == [{}, {}]
+    monkeypatch.setattr(findings, "MAX_QUEUES", 4)  # a name that somebody made up goes first
+    told = findings.find(
+        spark.createDataFrame(rows, ROW), spark.createDataFrame([], COPIES), {}, {}, {}, 0
+    )
+    assert [queue["queue"] for queue in told["queues"]] == ["a", "b", "d", "e"]
 
 
 def test_nothing_at_all(spark: SparkSession) -> None:

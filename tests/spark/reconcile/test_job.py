@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
+from bridge.core.mapping_rules import Defaults, Mappings, QueueMapping, QueuePath, Topic
 from msmq_jobs.backfill.job import Order as Bring
 from msmq_jobs.backfill.job import backfill
-from msmq_jobs.reconcile.job import reconcile, settings_of
-from tests.spark.letters import mappings
+from msmq_jobs.reconcile.job import _Modes, reconcile
 from tests.spark.reconcile.planted import Scene, Silent
 from tests.spark.reconcile.world import ORDERS, PLAIN, Copy, Seen, World
 
@@ -77,6 +77,13 @@ def rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_which_mapping_a_queue_has() -> None:
-    found = mappings()
-    assert settings_of(found, "private$\\orders") is found.queues[0]
-    assert settings_of(found, "private$\\nobody") is None
+    kept = QueueMapping(queue=QueuePath("private$\\Orders"), topic=Topic("a"), mode="retain")
+    wide = QueueMapping(queue=QueuePath("*-long-name"), topic=Topic("b"), mode="retain")
+    private = QueueMapping(queue=QueuePath("private$\\*"), topic=Topic("c"), value="json")
+    modes = _Modes(Mappings(queues=(kept, wide, private)))
+    assert modes.get("private$\\orders") == ("retain", "compared")
+    assert modes.get("private$\\a-long-name")[0] == "forward"  # a public pattern is for public ones
+    assert modes.get("a-long-name")[0] == "retain"
+    assert modes.get("nobody") is None
+    anybody = Mappings(queues=(), defaults=Defaults(unknown="auto-create"))
+    assert _Modes(anybody).get("nobody") == ("forward", "compared")

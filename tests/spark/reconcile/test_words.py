@@ -87,9 +87,9 @@ def test_totals_in_words() -> None:
     told = found(delivered_once=7, expired=1, in_flight=2, foreign=1)
     assert totals(told | {"unseen": 2, "inputs": {"sources": sources}}) == [
         "7 were delivered once.",
-        "Of these, 2 have no record that could be looked at (compacted, aged, or a mapping leaves"
-        " out the id): only the audit says so.",
         "3 were not, which is lawful: 1 expired and 2 in flight.",
+        "Of those delivered, 2 have no record that could be looked at (compacted, aged, or a"
+        " mapping leaves out id or queue): only the audit says so.",
         "1 record without an MSMQ id was not counted.",
         "3 entries of the sources cannot be read and were not compared.",
     ]
