@@ -158,20 +158,25 @@ def test_a_result_as_table_json_or_yaml(path: tuple[str, ...]) -> None:
             assert context.params["output"] == way
 
 
+def usage_of(path: tuple[str, ...]) -> int:
+    """2; but of these it says what they found: a pipeline must not take a slip for that."""
+    return 1 if " ".join(path) in ("backfill", "reconcile", "map plan") else 2
+
+
 def test_an_unknown_output_is_wrong_usage(
     path: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*path, "-o", "xml"]) == 2
+    assert main([*path, "-o", "xml"]) == usage_of(path)
     assert one_line(capsys.readouterr().err)
 
 
 # -- errors -----------------------------------------------------------------------------------
 
 
-def test_a_wrong_option_is_2_and_one_line(
+def test_a_wrong_option_is_one_line(
     path: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*path, "--no-such-option"]) == 2
+    assert main([*path, "--no-such-option"]) == usage_of(path)
     printed = capsys.readouterr()
     assert printed.out == ""
     assert one_line(printed.err).endswith(f"see '{' '.join((PROGRAM, *path))} --help'")
