@@ -9,7 +9,7 @@ import typer
 
 from bridge.cli.backfill_board import Board
 from bridge.cli.backfill_text import print_summary
-from bridge.cli.backfill_words import class_of, moment_of, rate_of
+from bridge.cli.backfill_words import class_of, rate_of, span_of
 from bridge.cli.options import ConfigOption, QueuesOption, SourcePasswordOption
 from bridge.cli.output import Output, OutputOption, show
 from bridge.model.errors import ConfigError
@@ -82,9 +82,7 @@ def backfill(
     # Spark takes seconds to load: not for --help, and not for what is wrong on the line.
     rate = rate_of(rate)
     classes = tuple(class_of(text) for text in class_ or ())
-    since, until = moment_of("--from", since), moment_of("--to", until)
-    if since and until and since >= until:
-        raise ConfigError("is not behind --from", where="--to", mend="nothing lies between them")
+    since, until = span_of(since, until)
     if not source and plan is None:
         what = "there is no source"
         raise ConfigError(

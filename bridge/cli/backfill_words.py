@@ -40,3 +40,11 @@ def moment_of(option: str, text: str) -> str:
         mend = "write one like 2026-01-31T12:00:00Z"
         raise ConfigError(f"{text!r} is no time", where=option, mend=mend) from error
     return moment.isoformat()
+
+
+def span_of(since: str, until: str) -> tuple[str, str]:
+    """`--from` and `--to`, in UTC."""
+    since, until = moment_of("--from", since), moment_of("--to", until)
+    if since and until and since >= until:
+        raise ConfigError("is not behind --from", where="--to", mend="nothing lies between them")
+    return since, until

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from bridge.cli.backfill_board import Board
+from bridge.cli.backfill_words import span_of
 from bridge.cli.options import ConfigOption, QueuesOption, SourcePasswordOption
 from bridge.cli.output import Output, OutputOption, show
 from bridge.cli.reconcile_text import print_findings
@@ -81,9 +82,8 @@ def reconcile(
     """
     # Spark takes seconds to load: not for --help, and not for what is wrong on the line.
     window = seconds_of("--in-flight", in_flight)
+    since, until = span_of(since, until)
     since_ms, until_ms = milliseconds_of("--from", since), milliseconds_of("--to", until)
-    if since_ms is not None and until_ms is not None and since_ms >= until_ms:
-        raise ConfigError("is not behind --from", where="--to", mend="nothing lies between them")
     pause = seconds_of("--every", every)
     if follow and not state:
         raise ConfigError("--follow keeps what it has seen", where="--state", mend="name a folder")

@@ -190,8 +190,8 @@ def _properties(data: MessageData) -> Headers:
         "msmq.delivery": data.delivery,
         "msmq.sent": _sent(data.sent_time),
         "msmq.app": data.app_specific,
-        "msmq.lookup": _u64("lookup_id", data.lookup_id),
-        "msmq.tx.seqid": _u64("tx_sequence_id", data.tx_sequence_id),
+        "msmq.lookup": u64("lookup_id", data.lookup_id),
+        "msmq.tx.seqid": u64("tx_sequence_id", data.tx_sequence_id),
         "msmq.tx.seq": data.tx_sequence_number,
     }
     made = {name: b"%d" % number for name, number in numbers.items() if number is not None}
@@ -205,7 +205,8 @@ def _properties(data: MessageData) -> Headers:
     return made
 
 
-def _u64(where: str, number: int | None) -> int | None:
+def u64(where: str, number: int | None) -> int | None:
+    """Raises ConfigError for one that is too large; msgspec has no such bound."""
     if number is not None and number >> 64:
         raise ConfigError("has more than 64 bits", where=where)
     return number

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from bridge.core.message_columns import COLUMNS, Kind, data_in_row, row_of
-from bridge.core.message_data import MessageData, read_data
+from bridge.core.message_data import MessageData, read_data, u64
 from bridge.model.errors import ConfigError
 
 Values = tuple[Any, ...]
@@ -21,9 +21,7 @@ def values_of(data: MessageData, origin: str) -> Values:
     """A row of READ."""
     row = row_of(data)
     for name in _DECIMALS:
-        if (number := row[name]) is not None:
-            if number >> 64:
-                raise ConfigError("has more than 64 bits", where=name)
+        if (number := u64(name, row[name])) is not None:
             row[name] = Decimal(number)
     return (*(row[column.name] for column in COLUMNS), origin, None)
 

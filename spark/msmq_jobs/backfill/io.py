@@ -239,6 +239,7 @@ def known_messages(
     spark: SparkSession,
     settings: Mapping[str, Any],
     mappings: Mappings,
+    names: Names,
     ends: Offsets,
     audit: Offsets,
 ) -> DataFrame:
@@ -250,7 +251,6 @@ def known_messages(
     written = {topic: places for topic, places in ends.items() if any(places.values())}
     if written:
         records = read_range(spark, settings, written)
-        names = names_in(mappings)
         found.append(in_topics(records, names.ids, names.queues, names.homes))
     if mapped.hides_some(mappings) and any(any(places.values()) for places in audit.values()):
         told = in_audit(read_range(spark, settings, audit))

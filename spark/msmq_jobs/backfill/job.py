@@ -114,7 +114,7 @@ def _run(
     audit = place.own.audit
     audit_ends = committed_ends(place.settings, {audit: place.limits[audit].partitions})
     names = io.names_in(place.mappings)
-    known = io.known_messages(spark, place.settings, place.mappings, ends, audit_ends)
+    known = io.known_messages(spark, place.settings, place.mappings, names, ends, audit_ends)
     planned = transforms.not_there(mapped, known).persist(StorageLevel.DISK_ONLY)
     counts = transforms.counted(planned).collect()
     unplanned = _unplanned(spark, planned, plan)

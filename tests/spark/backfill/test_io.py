@@ -104,8 +104,8 @@ def test_the_audit_speaks_for_silent_queues_only(
     value = json.dumps(entries).encode()
     audit = spark.createDataFrame([(value,)], "value binary")
     monkeypatch.setattr(io, "read_range", lambda *_: audit)
-    found = io.known_messages(
-        spark, {}, of(headers=HeaderRules(exclude=("msmq.id",))), {}, {"audit": {0: 1}}
-    )
+    silent = of(headers=HeaderRules(exclude=("msmq.id",)))
+    found = io.known_messages(spark, {}, silent, io.names_in(silent), {}, {"audit": {0: 1}})
     assert [tuple(row) for row in found.collect()] == [("g\\1", "private$\\orders")]
-    assert io.known_messages(spark, {}, of(), {}, {"audit": {0: 1}}).count() == 0
+    told = io.known_messages(spark, {}, of(), io.names_in(of()), {}, {"audit": {0: 1}})
+    assert told.count() == 0
