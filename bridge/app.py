@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import glob
+import ipaddress
 import logging
 import os
 import socket
@@ -12,15 +14,27 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from bridge.adapters import overview
+from bridge.adapters.admin_token import TOKEN_FILE, is_generated, make_token, token_path
+from bridge.adapters.claims import CLAIMS
 from bridge.adapters.config_files import kafka_properties
 from bridge.adapters.courier import Courier
 from bridge.adapters.gauges import measure
 from bridge.adapters.intake import Intake, ShardPump
+from bridge.adapters.kafka.client import MAX_MESSAGE_BYTES
 from bridge.adapters.kafka.health import KafkaHealth
 from bridge.adapters.kafka.own_broker import OwnBroker
 from bridge.adapters.kafka.sink import KafkaShardSink
-from bridge.adapters.kafka.topics import OwnTopics, cluster_of, ensure_lease, ensure_topics
+from bridge.adapters.kafka.topic_states import TopicStates
+from bridge.adapters.kafka.topics import (
+    OwnTopics,
+    cluster_of,
+    ensure_lease,
+    ensure_topics,
+    own_configs,
+)
 from bridge.adapters.kafka.tracer import Follower, Tracer
 from bridge.adapters.kafka.worker import Worker
 from bridge.adapters.leadership import Leadership, unless
@@ -30,18 +44,23 @@ from bridge.adapters.meter import Meter
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.net.binary_server import BinaryServer
 from bridge.adapters.net.connection import Connection
+from bridge.adapters.net.crowd import Hall
 from bridge.adapters.net.ping import PingServer
 from bridge.adapters.net.ports import require_free
+from bridge.adapters.private_files import make_private_folder, tighten
 from bridge.adapters.remote_read.rpc_service import RpcService
 from bridge.adapters.retained.desk import Desk
 from bridge.adapters.retained.service import RetainedService
-from bridge.adapters.runtime import remove_runtime, write_runtime
+from bridge.adapters.runtime import RUNTIME_FILE, remove_runtime, write_runtime
 from bridge.adapters.srmp_service import SrmpService
 from bridge.adapters.store.audit_index import AuditIndex
 from bridge.adapters.telemetry import Telemetry
+from bridge.adapters.topic_watch import TopicWatch
 from bridge.adapters.tracing import open_tracing
 from bridge.adapters.watch import Watch
-from bridge.config import Config, DefaultPort
+from bridge.config import Address, Config, DefaultPort
+from bridge.core import outbox
+from bridge.core.access import AccessList
 from bridge.core.admission import Policy
 from bridge.core.catalogue import TopicLimits
 from bridge.core.forwards import Room
@@ -57,9 +76,11 @@ from bridge.core.identity import (
     known_peers,
     peer_entry,
 )
+from bridge.core.known_senders import KnownSenders
 from bridge.core.mapping_rules import Mappings
 from bridge.core.ports import OutboxEntry
 from bridge.core.receipts import Receipts
+from bridge.core.reject_budget import RejectBudget
 from bridge.core.shard import Shard
 from bridge.model.errors import ConfigError, SinkUnavailable
 from bridge.model.guid import NULL_GUID, Guid
@@ -75,6 +96,7 @@ LAST_WORDS_S: Final = 0.5  # for peers to read our last acks
 PORTS_S: Final = 10.0  # for the leader before us to be gone from this host
 PORTS_LOOK_S: Final = 0.1
 STANDBY: Final = "standby"
+KAFKA: Final = "kafka"  # the embedded one, below the data folder
 KEEPER: Final = 0  # the shard whose state holds identity and id marks
 
 
@@ -102,12 +124,14 @@ class Appliance:
         self._tracer: Tracer | None = None
         self._follower: Follower | None = None
         self._health: KafkaHealth | None = None
+        self._topics: TopicWatch | None = None
         self._leadership: Leadership | None = None
         self._admin = AdminServer(
             self,
             self.telemetry,
             config.admin,
             (*self.names, *_host_names(), config.listen.admin_host),
+            token_path(config),
         )
         self._meter = Meter(self.telemetry, self._count_pending)
         self.watch = Watch(
@@ -121,6 +145,7 @@ class Appliance:
             desk=lambda: self.desk,
             reload=self.reload,
         )
+        self._reject_budget = RejectBudget()
         self._started = time.time()
         self._starting = "starting"
         self._tracing = open_tracing(config.otel, config.topic_prefix)
@@ -134,6 +159,8 @@ class Appliance:
 
     async def start(self, announce: Callable[[str], None]) -> None:
         """Fence, read state to the end, listen. Design D2"""
+        with self._writing_data():
+            self._own_data()
         await self._start_admin(announce)
         self._tasks.append(asyncio.create_task(self._meter.run()))
         self._tasks.append(asyncio.create_task(_sum_up_the_log()))
@@ -189,13 +216,17 @@ class Appliance:
         await self._start_retained(settings, own)
         self._start_index(settings, own)
         self.watch.open(settings, own, len(self._pumps))
+        self._watch_topics(settings, own)
+        assert self._topics is not None
+        await self._topics.look()  # what is closed to us is not promised to senders
         await self._listen(announce)
         self._starting = ""
         announce(f"ready: queue manager {self.id} as {', '.join(self.names)}")
 
     def _require_ports(self) -> None:
         listen = self.config.listen
-        for name in ("binary", "srmp", "srmp_tls", "rpc", "rpc_qp", "endpoint_mapper"):
+        rpc = ("rpc", "rpc_qp", "endpoint_mapper") if self.config.rpc.is_open else ()
+        for name in ("binary", "srmp", "srmp_tls", *rpc):
             port = getattr(listen, name)
             if port is not None and not isinstance(port, DefaultPort):
                 require_free(listen.host, port, f"listen.{name}")
@@ -239,6 +270,8 @@ class Appliance:
         if self._leadership is not None:
             await self._leadership.leave(CLOSE_S)
         self._queues.close()
+        if self._topics is not None:
+            self._topics.stop()
         if self._follower is not None:
             await asyncio.to_thread(self._follower.stop)
         if self._tracer is not None and self._health is not None and self._health.up:
@@ -273,12 +306,31 @@ class Appliance:
         listen = self.config.listen
         if listen.admin is None:
             return
+        generated = is_generated(self.config)
+        if generated:
+            with self._writing_data():
+                make_token(token_path(self.config))
         address = await self._admin.start(listen.admin_host, listen.admin)
         self.listeners["admin"] = address
+        if generated and not _is_loopback(address):
+            _log.warning(
+                "the admin port is open to the network at %s and admin.token_file is not set: "
+                "its token is in %s",
+                address,
+                token_path(self.config),
+            )
         with self._writing_data():
             scheme = "https" if self.config.admin.certificate else "http"
             write_runtime(self.config.data, f"{scheme}://{address}", os.getpid())
         announce(f"listening: admin on {address}")
+
+    def _own_data(self) -> None:
+        """The data folder is there, and what we keep in it is for no other user."""
+        data = self.config.data
+        make_private_folder(data)
+        kept = (RUNTIME_FILE, TOKEN_FILE, CLAIMS, KAFKA)
+        views = data.glob(f"{glob.escape(self.config.topic_prefix)}.*.sqlite*")
+        tighten([*(data / name for name in kept), *views])
 
     @contextmanager
     def _writing_data(self) -> Iterator[None]:
@@ -294,7 +346,7 @@ class Appliance:
     async def _start_kafka(self, announce: Callable[[str], None]) -> dict[str, Any]:
         settings: dict[str, Any] = dict(kafka_properties(self.config))
         if "bootstrap.servers" not in settings:
-            self._kafka = OwnBroker(self.config.data / "kafka")
+            self._kafka = OwnBroker(self.config.data / KAFKA)
             await self._kafka.start()
             settings["bootstrap.servers"] = self._kafka.bootstrap_servers
             announce(f"kafka: embedded broker on {self._kafka.bootstrap_servers}")
@@ -317,7 +369,7 @@ class Appliance:
     ) -> dict[str, TopicLimits]:
         topics = self.mappings.topics()
         kept = self.mappings.retained_topics()
-        make = partial(ensure_topics, settings, own, self.config.shards, topics, kept)
+        make = partial(ensure_topics, settings, own, self.config.shards, topics, kept, lenient=True)
         return await self._ask_kafka(make)
 
     async def _ask_kafka(self, call: Callable[[], Result]) -> Result:
@@ -340,11 +392,19 @@ class Appliance:
             quota_kb=self.config.queue_manager.quota_kb,
             deadletter_topic=own.deadletter,
             continues_traces=self._tracing is not None,
+            outbox_bytes=outbox.MEMORY // count,
+            outbox_destinations=outbox.DESTINATIONS // count,
         )
         room = Room(policy.quota_kb * 1024)
         self._pumps = [
             ShardPump(
-                Shard(self._queues.catalogue, policy, self._receipts, room),
+                Shard(
+                    self._queues.catalogue,
+                    policy,
+                    self._receipts,
+                    room,
+                    rejects=self._reject_budget,
+                ),
                 KafkaShardSink(settings, own, number),
                 self.telemetry,
                 prepare=self._queues.prepare,
@@ -386,7 +446,13 @@ class Appliance:
         for pump in self._pumps:
             pump.is_short = lambda: self._sequential.is_short or self._ordinals.is_short
         self._receipts.local, self._receipts.ordinals = self.id, self._ordinals
-        self._book = known_peers(kept)
+        self._senders = KnownSenders(
+            self.config.queue_manager.pin_senders,
+            {str(name): address.host for name, address in self.config.peers.items()},
+            known_peers(kept),
+            lambda name, host: keeper.put(PEER + name, peer_entry(host)),
+            time.time(),
+        )
         if self._queues.catalogue.is_open_ended:  # a queue's number is known once its name was seen
             for pump in self._pumps:
                 for _, destination in (*pump.shard.streams, *pump.shard.posted):
@@ -432,17 +498,17 @@ class Appliance:
     async def _listen(self, announce: Callable[[str], None]) -> None:
         listen = self.config.listen
         self._intake = Intake(self._pumps, self._on_jam)
-        self._server = BinaryServer(self.id, self._ordinals, self._intake, self.telemetry)
-        keeper = self._pumps[KEEPER]
-        self._courier = Courier(
+        hall = Hall()
+        self._server = BinaryServer(
             self.id,
-            self.config.peers,
-            self._book,
-            self._server.dial,
-            lambda guid, host: keeper.put(PEER + guid, peer_entry(host)),
+            self._ordinals,
+            self._intake,
+            self.telemetry,
+            routers=AccessList(self.config.routers),
+            senders=self._senders,
+            hall=hall,
+            per_address=listen.per_address,
         )
-        self._courier.intake = self._intake
-        self._server.courier = self._courier
         self._srmp = SrmpService(
             self.config,
             self.names,
@@ -451,9 +517,23 @@ class Appliance:
             self._intake,
             lambda: self._queues.catalogue,
             self.telemetry,
+            self._senders,
+            hall,
+            self._own_ports,
         )
+        self._courier = Courier(
+            self.id,
+            self.config.peers,
+            self._senders,
+            self._server.dial,
+            targets=self._srmp.targets,
+            refusal=self.telemetry.refusal,
+        )
+        self._courier.intake = self._intake
+        self._server.courier = self._courier
         for pump in self._pumps:
             pump.on_acks, pump.on_due = self._take_acks, self._srmp.postman.due
+            pump.on_dropped = self._drop_acks
             pump.on_forwards = self._srmp.forwarder.take
             self._take_acks(list(pump.shard.outbox.values()), pump)
             self._srmp.postman.due(pump.shard.posted.unreceipted(), pump)
@@ -475,15 +555,29 @@ class Appliance:
             lambda: self._queues.catalogue,
             lambda: self.mappings,
             self.telemetry,
+            hall,
         )
         for name, address in (await self._rpc.start()).items():
             self.listeners[name] = address
             announce(f"listening: {name} on {address}")
+        if self._rpc.closed:
+            announce(f"closed: {', '.join(self._rpc.closed)} (no rpc.users, no rpc.keytab)")
         if listen.ping is not None:
             self._ping = PingServer(self.id, lambda: not self.ready()[0])
             address = await self._ping.start(listen.host, listen.ping)
             self.listeners["ping"] = address
             announce(f"listening: ping on {address}")
+
+    def _own_ports(self) -> set[int]:
+        """All that we and the embedded Kafka listen on, or are about to."""
+        settings = msgspec.structs.asdict(self.config.listen).values()
+        ports = {port for port in settings if type(port) is int}  # not a DefaultPort: it may be off
+        ports |= {Address.parse(address).port for address in self.listeners.values()}
+        if self._leadership is not None and self._leadership.lifeline is not None:
+            ports.add(self._leadership.lifeline.port)
+        if self._kafka is not None:
+            ports.add(Address.parse(self._kafka.bootstrap_servers).port)
+        return ports
 
     def _take_acks(self, entries: Sequence[OutboxEntry], pump: ShardPump) -> None:
         """By a session, or by HTTP if they have a URL."""
@@ -491,11 +585,26 @@ class Appliance:
         self._courier.take([entry for entry in entries if not entry.url], pump)
         self._srmp.postman.take([entry for entry in entries if entry.url], pump)
 
-    def _on_jam(self, jammed: bool) -> None:
+    def _drop_acks(self, entries: Sequence[OutboxEntry]) -> None:
+        assert self._srmp is not None
+        self._courier.drop([entry for entry in entries if not entry.url])
+        self._srmp.postman.drop([entry for entry in entries if entry.url])
+
+    def _on_jam(self, shard: int, jammed: bool) -> None:
         if not self._intake.is_closing:
-            _log.warning("Kafka is %s", "jammed: reading stops" if jammed else "keeping up again")
+            what = "is jammed: its senders are not read" if jammed else "keeps up again"
+            _log.warning("shard %d %s", shard, what)
         if self._server is not None:
-            self._server.jam(jammed)
+            self._server.look_at_jam()
+
+    def _watch_topics(self, settings: dict[str, Any], own: OwnTopics) -> None:
+        self._topics = TopicWatch(
+            TopicStates(settings),
+            lambda: self._queues.catalogue,
+            dict.fromkeys(own_configs(own), MAX_MESSAGE_BYTES),
+            self._pumps,
+        )
+        self._tasks.append(asyncio.create_task(self._topics.run()))
 
     def _start_index(self, settings: dict[str, Any], own: OwnTopics) -> None:
         """A view of the audit topic for `trace`, which asks by the admin port."""
@@ -533,6 +642,18 @@ class Appliance:
             pending_bytes=lambda: sum(pump.pending_bytes for pump in self._pumps),
             oldest_pending=self._meter.oldest_s,
             waiting_acks=lambda: sum(len(pump.shard.outbox) for pump in self._pumps),
+            waiting_ack_bytes=lambda: sum(pump.shard.outbox.size for pump in self._pumps),
+            ack_destinations=lambda: sum(p.shard.outbox.destinations for p in self._pumps),
+            dials=lambda: self._courier.dials if self._server else 0,
+            known_peers=lambda: self._courier.known_peers if self._server else 0,
+            reject_bytes=lambda: self._reject_budget.used,
+            rejects_without_body=lambda: self._reject_budget.omitted,
+            made_topics=lambda: self._queues.made_topics,
+            stream_bytes=lambda: sum(
+                p.shard.streams.bytes + p.shard.posted.bytes for p in self._pumps
+            ),
+            seen_ids=lambda: sum(len(pump.shard.history) for pump in self._pumps),
+            cache_bytes=self._count_cached,
             waiting_forwards=self._count_forwards,
             waiting_forward_bytes=lambda: sum(p.shard.forwards.size for p in self._pumps),
         )
@@ -550,12 +671,23 @@ class Appliance:
         return await self._queues.reload([pump.shard for pump in self._pumps], force=force)
 
     def ready(self) -> tuple[bool, list[str]]:
-        reasons = [self._starting] if self._starting else self._intake.complaints()
+        """Whether at least one queue takes messages; and all that is wrong, also if one does."""
+        reasons, notes = ([self._starting], []) if self._starting else self._complaints()
         if self._health is not None and not self._health.up:
             reasons.append(f"Kafka {self._health.why}")
         if self._leadership is not None and self._leadership.complaint:
             reasons.append(f"lease: {self._leadership.complaint}")
-        return not reasons, reasons
+        return not reasons, reasons + notes
+
+    def _complaints(self) -> tuple[list[str], list[str]]:
+        """What stops everything, and what stops some senders or queues."""
+        reasons, notes = list[str](), self._intake.complaints()
+        if self._intake.is_all_closed:
+            reasons, notes = notes, []
+        if self._topics is not None:
+            reasons += self._topics.own_complaints()
+            (reasons if self._topics.is_all_closed() else notes).extend(self._topics.complaints())
+        return reasons, notes
 
     @property
     def role(self) -> str:
@@ -569,6 +701,10 @@ class Appliance:
 
     def _count_streams(self) -> int:
         return sum(len(p.shard.streams) + len(p.shard.posted) for p in self._pumps)
+
+    def _count_cached(self) -> int:
+        of_shards = sum(pump.shard.cached_bytes for pump in self._pumps)
+        return of_shards + (self._queues.catalogue.cached_bytes if self._pumps else 0)
 
     def _count_pending(self) -> int:
         return sum(pump.pending for pump in self._pumps)
@@ -635,6 +771,10 @@ async def _sum_up_the_log() -> None:
     while True:
         await asyncio.sleep(LOG_S)
         say_what_was_left_out()
+
+
+def _is_loopback(address: str) -> bool:
+    return ipaddress.ip_address(Address.parse(address).host).is_loopback
 
 
 def _host_names() -> tuple[str, ...]:

@@ -45,6 +45,9 @@ TopicPrefix = Annotated[
     ),
 ]
 LeaseSeconds = Annotated[float, Meta(ge=1, le=300, description="a number of seconds (1 to 300)")]
+PerAddress = Annotated[
+    int, Meta(ge=1, le=1_000_000, description="a number of connections (1 to 1000000)")
+]
 Shards = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
 Level = Literal["none", "connect", "call", "packet", "integrity", "privacy"]
 
@@ -113,6 +116,25 @@ class ReceiptTarget(str):
         return cls(text)
 
 
+class Router(str):
+    """Address, network, GUID or GUID@network of a queue manager that hands on others' messages."""
+
+    __slots__ = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Router:
+        guid, at, network = text.rpartition("@")
+        if at:
+            Guid.parse(guid)
+        try:
+            ipaddress.ip_network(network)
+        except ValueError:
+            if at:
+                raise
+            Guid.parse(text)
+        return cls(text)
+
+
 class QueueManagerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who we are to MSMQ senders."""
 
@@ -126,6 +148,9 @@ class QueueManagerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Send negative acknowledgments that tell a stranger which queues exist. DM-13"""
     clock_skew_s: Seconds = 0.0
     """Tolerance when a sender's times are judged."""
+    pin_senders: Literal["off", "warn", "enforce"] = "warn"
+    """A GUID that comes from another address than the one it is known at (`peers`, else where its
+    first message was accepted from): enforce = it gets no session, warn = a line in the log."""
 
     def __post_init__(self) -> None:
         if self.id == NULL_GUID:
@@ -148,7 +173,8 @@ class ListenConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     srmp_tls: Port | None = None
     """Messages over HTTPS; off unless it is written down."""
     rpc: Port | None = DefaultPort(2103)
-    """Remote read, MS-MQRR; if nobody wrote it down and the port is taken: 2114, 2125 and so on."""
+    """Remote read, MS-MQRR; if nobody wrote it down and the port is taken: 2114, 2125 and so on.
+    The three RPC ports stay closed while no client can log on: see `rpc`."""
     rpc_qp: Port | None = DefaultPort(2105)
     """Remote read by old queue managers, MS-MQQP; likewise 2116, 2127 and so on."""
     endpoint_mapper: Port | None = DefaultPort(135)
@@ -160,6 +186,10 @@ class ListenConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The web page, the JSON API, /livez, /readyz and /metrics."""
     admin_host: HostName = "127.0.0.1"
     """Address that `admin` binds to."""
+    per_address: PerAddress = 1024
+    """Connections that one address (IPv6: one /64) may have, on `binary`, on the HTTP ports and on
+    the RPC ports each. Beyond it its oldest unfinished handshake is closed, else its idlest
+    session, else the newcomer. Raise it where more senders share one address (NAT)."""
 
     def __post_init__(self) -> None:
         taken: dict[int, str] = {}
@@ -216,8 +246,10 @@ class SrmpConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             ReceiptTarget, Meta(description="sender, loopback, *, a host, host:port or a network")
         ],
         ...,
-    ] = (ReceiptTarget("sender"), ReceiptTarget("loopback"))
-    """Where a receipt may go; * = anywhere but link-local. SR-49"""
+    ] = (ReceiptTarget("sender"),)
+    """Where receipts, and administration acks over binary sessions, may go beside `peers`: sender =
+    the address that the message came from, * = anywhere but loopback and link-local; never to
+    listeners of our own."""
 
     def __post_init__(self) -> None:
         if self.key is not None and self.certificate is None:
@@ -232,12 +264,13 @@ class AdminConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """The admin port."""
 
     token_file: Path | None = None
-    """File with the token that writes need; without one only loopback may write."""
+    """File with the token for writes and for reads that name senders; absent = a generated one,
+    admin.token in the data folder."""
     protect_reads: bool = False
-    """Reads need the token (or a client certificate) too; not /livez, /readyz and the bare page."""
+    """All reads need the token or a client certificate, but /livez, /readyz and the bare page."""
     names: tuple[HostName, ...] = ()
-    """Host names that browsers use for this port, beside our addresses, our own names and
-    queue_manager.names; a page under another name is refused (DNS rebinding)."""
+    """Host names that clients use for this port, beside our addresses, our own names and
+    queue_manager.names; another name is refused (DNS rebinding), but for /livez and /readyz."""
     certificate: Path | None = None
     """PEM chain: the port speaks HTTPS; read again when it changes."""
     key: Path | None = None
@@ -253,25 +286,26 @@ class AdminConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
                     where=option,
                     mend="name the certificate too: without it there is no HTTPS",
                 )
-        if self.protect_reads and self.token_file is None and self.client_ca is None:
-            raise ConfigError(
-                "admin.protect_reads is on, and nobody could read",
-                where="protect_reads",
-                mend="set admin.token_file or admin.client_ca",
-            )
 
 
 class RpcConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Remote read and clients."""
+    """Remote read and clients. The RPC ports stay closed unless `users` or `keytab` is set, or
+    `minimum_level` is none."""
 
     minimum_level: Level = "privacy"
     """The weakest RPC authentication level that is let in."""
     users: Path | None = None
-    """YAML file: name -> {password: ...} or {nt_hash: ...}; absent = nobody by NTLM."""
+    """YAML file: name -> {password: ...} or {nt_hash: ...}; absent = no NTLM. DOMAIN\\name is good
+    for that domain only, a plain name without a domain, for `.`, WORKGROUP and our own names."""
     keytab: Path | None = None
     """Kerberos keys of this host; absent = no Kerberos."""
     release_after_s: Seconds = 300.0
     """A receive that nobody ended goes back to its queue after this time."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether any client could pass: else there is nothing to listen for."""
+        return bool(self.users or self.keytab) or self.minimum_level == "none"
 
     def __post_init__(self) -> None:
         if self.release_after_s <= 0:
@@ -333,6 +367,11 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     queue_manager: QueueManagerConfig = QueueManagerConfig()
     """Who we are to MSMQ senders."""
+    routers: tuple[
+        Annotated[Router, Meta(description="an address, a network, a GUID or GUID@network")], ...
+    ] = ()
+    """Queue managers that may hand on messages of others; the messages of all others must carry
+    the GUID of their session. A GUID alone is a claim: GUID@network asks for both."""
     peers: Mapping[Peer, PeerAddress] = {}
     """GUID or host name of a sender, in lower case -> where it is reached without a session."""
     listen: ListenConfig = ListenConfig()

@@ -225,11 +225,11 @@ def test_it_waits_for_a_kafka_that_is_away(
     monkeypatch.setattr(module, "RETRY_S", 0.05)
     tried: list[int] = []
 
-    def not_yet(*arguments: Any) -> object:
+    def not_yet(*arguments: Any, **options: Any) -> object:
         tried.append(len(tried))
         if len(tried) < 3:
             raise SinkUnavailable("Kafka: nobody there")
-        return ensure_topics(*arguments)
+        return ensure_topics(*arguments, **options)
 
     monkeypatch.setattr(module, "ensure_topics", not_yet)
     config = write_config(tmp_path, kafka.bootstrap_servers)

@@ -14,17 +14,25 @@ from bridge.config import (
     QueueManagerConfig,
     ReceiptTarget,
     Redirect,
+    Router,
     RpcConfig,
     Secret,
 )
 from bridge.model.errors import ConfigError
 from bridge.model.guid import NULL_GUID
 
+GUID_TEXT = "11111111-2222-3333-4444-555555555555"
+
 
 def test_the_defaults_of_the_design() -> None:
     config = Config()
     assert config.queue_manager == QueueManagerConfig(
-        id=None, names=(), quota_kb=8388608, insecure_nacks=False, clock_skew_s=0
+        id=None,
+        names=(),
+        quota_kb=8388608,
+        insecure_nacks=False,
+        clock_skew_s=0,
+        pin_senders="warn",
     )
     ports = msgspec.structs.asdict(config.listen)
     assert ports == {
@@ -39,8 +47,9 @@ def test_the_defaults_of_the_design() -> None:
         "lease": 0,
         "admin": 9180,
         "admin_host": "127.0.0.1",
+        "per_address": 1024,
     }
-    assert config.srmp.receipt_targets == ("sender", "loopback")
+    assert config.srmp.receipt_targets == ("sender",)
     assert config.rpc.minimum_level == "privacy"
     assert (config.topic_prefix, config.shards) == ("_msmq-bridge", 2)
 
@@ -151,3 +160,17 @@ def test_a_standby_needs_a_kafka_of_both() -> None:
         Config(standby=True)
     assert Config(standby=True, kafka={"bootstrap.servers": "broker:9092"}).lease_s == 6.0
     assert not Config().standby
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["10.0.0.5", "10.0.0.0/8", "fd00::/8", GUID_TEXT, f"{GUID_TEXT}@10.0.0.0/8"],
+)
+def test_routers(text: str) -> None:
+    assert Router.parse(text) == text
+
+
+@pytest.mark.parametrize("text", ["", "router01", "S-1-1-0", f"{GUID_TEXT}@", f"{GUID_TEXT}@x"])
+def test_not_a_router(text: str) -> None:
+    with pytest.raises(ValueError, match=r".*"):
+        Router.parse(text)

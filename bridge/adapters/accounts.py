@@ -3,15 +3,16 @@
     ann: {password: secret}
     DOMAIN\\bob: {nt_hash: 8846f7eaee8fb117ad06bdd830b7586c}
 
-A plain name is good for any domain, one with a domain for that domain only, and then it is the
-one that counts. Names compare without regard to case.
+A name with a domain is good for that domain only. A plain name is a local account: good without a
+domain, for `.`, `WORKGROUP`, and the names of this appliance as a domain. Any other domain, also
+the name of a client's own computer, must be written down. Names compare without regard to case.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,8 @@ from bridge.protocol.rpc.md4 import nt_hash
 _log = logging.getLogger(__name__)
 _HASH: Final = re.compile(r"[0-9a-fA-F]{32}")
 _Stamp = tuple[int, int, int]
+_LOCAL: Final = ("", ".", "workgroup")  # domains that mean: an account of yours
+_NETBIOS: Final = 15
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,15 +55,20 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 class UserFile:
     """The port `Accounts` on a file; ConfigError if it cannot be read at the start."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, names: Iterable[str] = ()) -> None:
+        """`names`: what clients may call us."""
         self._path = path
+        self._local = _local_domains(names)
         self._stamp = _stamp(path)
         self._users = load_users(path)
 
     def nt_hash(self, user: str, domain: str) -> bytes | None:
         self._refresh()
-        own = self._users.get((domain.casefold(), user.casefold())) if domain else None
-        return own or self._users.get(("", user.casefold()))
+        domain, user = domain.casefold(), user.casefold()
+        own = self._users.get((domain, user))
+        if own is None and domain in self._local:
+            return self._users.get(("", user))
+        return own
 
     def _refresh(self) -> None:
         """A file that is broken now changes nothing, and is named once."""
@@ -76,6 +84,15 @@ class UserFile:
             _log.info("%s: %d users", self._path, len(self._users))
 
 
+def _local_domains(names: Iterable[str]) -> frozenset[str]:
+    """As NetBIOS writes them, too: the first label, at most 15 characters."""
+    found = {*_LOCAL}
+    for name in names:
+        short = name if name.replace(".", "").isdigit() else name.partition(".")[0]
+        found |= {name.casefold(), short.casefold(), short[:_NETBIOS].casefold()}
+    return frozenset(found)
+
+
 def _stamp(path: Path) -> _Stamp | None:
     try:
         status = path.stat()
@@ -85,7 +102,7 @@ def _stamp(path: Path) -> _Stamp | None:
 
 
 def load_users(path: Path) -> Mapping[tuple[str, str], bytes]:
-    """NT hashes by domain (empty: any) and name, both in lower case."""
+    """NT hashes by domain (empty: a local account) and name, both in lower case."""
     gathering = Gathering()
     users: dict[tuple[str, str], bytes] = {}
     for text, (mark, node) in keys_of(read_yaml(path), "").items():

@@ -2,8 +2,10 @@
 
 A folder, or an object store (`s3://bucket/prefix`; needs `pip install msmq-bridge[s3]`, and takes
 credentials, region and endpoint from where the AWS client looks for them).
-Names are made from the content, so a repeated write changes nothing, and nothing is ever
-removed here: how long bodies are kept is the owner's rule, as a topic's retention is.
+What we make there is for our own user only; in a folder that the operator made, also for the group
+that may read the folder. Names are made from the content, so a repeated write changes nothing, and
+nothing is ever removed here: how long bodies are kept is the owner's rule, as a topic's retention
+is.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import os
+import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -18,10 +21,12 @@ from pathlib import Path
 from threading import get_ident
 from typing import Any, Final
 
+from bridge.adapters.private_files import FILE_MODE, FOLDER_MODE, make_private_folder
 from bridge.core.ports import Claim
 from bridge.model.errors import ConfigError, SinkUnavailable
 
-_FOLDER: Final = "claims"  # below the data folder
+CLAIMS: Final = "claims"  # below the data folder
+_GROUP: Final = stat.S_IRGRP | stat.S_IXGRP
 _S3: Final = "s3://"
 
 
@@ -42,7 +47,7 @@ class ClaimStore:
                 if _is_object_store(claim.store):
                     _upload(claim)
                 else:
-                    _write(self._folder(claim.store) / claim.name, claim.data)
+                    _write(self._folder(claim.store), claim.name, claim.data)
             except Exception as error:  # every object store has errors of its own
                 where = claim.store or str(self._folder(""))
                 raise SinkUnavailable(f"claim check: {where}: {error}") from error
@@ -55,7 +60,7 @@ class ClaimStore:
                 continue
             folder = self._folder(store)
             try:
-                folder.mkdir(parents=True, exist_ok=True)
+                make_private_folder(folder)
             except OSError as error:
                 what = f"the folder {str(folder)!r} cannot be made ({error.strerror})"
                 raise ConfigError(what, where="claims", mend="choose one of this user's") from error
@@ -64,21 +69,29 @@ class ClaimStore:
                 raise ConfigError(what, where="claims", mend="choose one of this user's")
 
     def _folder(self, store: str) -> Path:
-        return self._data / (store or _FOLDER)  # an absolute one stays what it is
+        return self._data / (store or CLAIMS)  # an absolute one stays what it is
 
 
 def _is_object_store(store: str) -> bool:
     return store.startswith(_S3)
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(store: Path, name: str, data: bytes) -> None:
     """Whole or not at all, and on the disk when this returns."""
+    path = store / name
     with suppress(OSError):
         if path.stat().st_size == len(data):
             return  # the same content: the name says so
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(store)
+    group = store.stat().st_mode & _GROUP
+    for folder in reversed([f for f in path.parents if store in f.parents]):
+        if not folder.exists():
+            folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
+            folder.chmod(FOLDER_MODE | group)
     part = path.with_name(f"{path.name}.{os.getpid()}.{get_ident()}.part")  # shards have threads
-    with part.open("wb") as file:
+    handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+    with os.fdopen(handle, "wb") as file:
+        os.fchmod(handle, FILE_MODE | group & stat.S_IRGRP)
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -54,14 +54,15 @@ def _secret(name: str, secret: Secret) -> str:
         raise ConfigError(what, where=where, mend="check the path and its rights") from error
 
 
-def read_token(path: Path) -> str:
+def read_token(path: Path, *, mend: str = "check its rights") -> str:
     """The admin token; read at every use, so that a new one counts at once."""
     try:
-        token = path.read_text(encoding="ascii").strip()
+        with path.open("rb") as file:
+            token = file.read(MAX_BYTES).decode("ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not ASCII text"
         what = f"{str(path)!r} cannot be read ({reason})"
-        raise ConfigError(what, where="admin.token_file", mend="check its rights") from error
+        raise ConfigError(what, where="admin.token_file", mend=mend) from error
     if not token or not token.isprintable():
         what = f"{str(path)!r} holds no token"
         raise ConfigError(what, where="admin.token_file", mend="write the token on one line")

@@ -6,8 +6,13 @@ the producer what happened: the sink is opened anew, the shard restored from wha
 the unit's number in the state tells whether it was committed. If it was, its verdicts stand; if
 not, its messages are decided again, in order, before anything that came later.
 
-A message may need a topic that nobody has looked at yet (wildcards, {label}, auto-create). It
-waits until somebody has, and all that came after it to the same shard waits behind it.
+A message may need a topic that nobody has looked at yet (wildcards, {label}, auto-create), or a
+large body that its mapping reads. It waits until that is done beside the event loop, and all that
+came after it to the same shard waits behind it.
+
+A unit that Kafka refuses for good is taken apart (suspects.py): the message behind the record that
+is refused is rejected, and the rest goes on. What goes to a topic that is gone, or closed to us,
+waits at its sender (`on_refused_topic`).
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ import asyncio
 import logging
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from operator import attrgetter
@@ -24,12 +29,25 @@ from typing import Final, Protocol
 
 from msgspec.structs import replace
 
+from bridge.adapters.beside import beside_the_loop
 from bridge.adapters.logs import fields
+from bridge.adapters.suspects import CLOCK, PART, Suspects, cut, reason_of
 from bridge.adapters.telemetry import Telemetry
 from bridge.adapters.tracing import Tracing
+from bridge.core.admission import INTERNAL_ERROR, Refusal
 from bridge.core.forwards import Ending
-from bridge.core.ports import Claim, Forward, OutboxEntry, ShardSink, Snapshot, Unit
+from bridge.core.ports import (
+    Claim,
+    Forward,
+    OutboxEntry,
+    RefusedRecord,
+    ShardSink,
+    Snapshot,
+    Unit,
+    UnitRefused,
+)
 from bridge.core.posted import Due
+from bridge.core.readings import INLINE, Readings, Wanted, read_all
 from bridge.core.shard import Shard, committed_unit, shard_of
 from bridge.core.streams import stream_key
 from bridge.model.classes import MessageClass
@@ -39,7 +57,8 @@ from bridge.model.message import Message
 from bridge.model.verdict import ACCEPTED, Outcome, Verdict
 
 OnDecided = Callable[[Sequence[Verdict]], None]
-Prepare = Callable[[set[str]], Awaitable[None]]  # look at these topics, make what is missing
+# Look at these topics and make what is missing, for a peer; the answer are those it may not have.
+Prepare = Callable[[set[str], str], Awaitable[set[str]]]
 StoreClaims = Callable[[Sequence[Claim]], Awaitable[None]]
 
 MAX_PENDING: Final = 50_000  # messages
@@ -49,21 +68,57 @@ TASK_BYTES: Final = 16 << 20
 HEARTBEAT_S: Final = 10.0
 REST_S: Final = 0.05  # while ids are short
 RETRY_S: Final = (0.1, 0.5, 1.0, 2.0)
+MOST_REPORTED: Final = 100  # tracebacks in the log
+CLOCK_IS_WRONG: Final = (
+    "INVALID_TIMESTAMP: our clock, or a broker's, is wrong (message.timestamp.after.max.ms)"
+)
 
 _log = logging.getLogger(__name__)
 _REFUSED: Final = (Outcome.REJECTED, Outcome.EXPIRED)
+_NOTHING: Final[Mapping[int, Refusal]] = {}
 _topic = attrgetter("topic")
 _told = attrgetter("outcome", "message_class")
 
 
-class Submission:
-    __slots__ = ("is_withdrawn", "messages", "on_decided", "size", "verdicts", "via")
+async def _no_look() -> None:
+    pass
 
-    def __init__(self, messages: Sequence[Message], via: Guid, on_decided: OnDecided) -> None:
+
+class Submission:
+    __slots__ = (
+        "denied",
+        "doomed",
+        "is_routed",
+        "is_withdrawn",
+        "messages",
+        "on_decided",
+        "readings",
+        "size",
+        "verdicts",
+        "via",
+    )
+
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        via: Guid,
+        on_decided: OnDecided,
+        is_routed: bool = False,
+    ) -> None:
         self.messages, self.via, self.on_decided = messages, via, on_decided
+        self.is_routed = is_routed  # `via` may hand on messages of others
         self.verdicts: Sequence[Verdict] = ()
-        self.size = sum([len(m.body) + (len(m.wire) or _http_size(m)) for m in messages])
+        self.doomed: Mapping[int, Refusal] = _NOTHING  # messages that Kafka refuses for good
         self.is_withdrawn = False
+        self.readings: Readings | None = None  # of bodies that were read beforehand
+        self.denied: set[str] = set()  # topics that are not made for it
+        self.measure()
+
+    def measure(self) -> None:
+        self.size = sum([len(m.body) + (len(m.wire) or _http_size(m)) for m in self.messages])
+
+    def doom(self, index: int, why: Refusal) -> None:
+        self.doomed = {**self.doomed, index: why}
 
     def withdraw(self) -> None:
         """Nobody waits for it any more: if it is not decided yet, it never was there."""
@@ -137,23 +192,41 @@ class ShardPump:
         self._forgotten: list[int] = []  # acks that were taken, not yet in a unit
         self._flying_forgotten: list[int] = []
         self.on_acks: Callable[[Sequence[OutboxEntry], ShardPump], None] = lambda _acks, _pump: None
+        self.on_dropped: Callable[[Sequence[OutboxEntry]], None] = lambda _acks: None
+        self._lightened: list[OutboxEntry] = []  # acks that lost their body, not yet in a unit
         self.on_due: Callable[[Sequence[Due], ShardPump], None] = lambda _due, _pump: None
         self._tasks: deque[Task] = deque()  # not yet in a unit
         self._flying_tasks: list[Task] = []
         self.on_forwards: Callable[[Sequence[Forward], ShardPump], None] = lambda _f, _pump: None
         self.is_short: Callable[[], bool] = lambda: False  # of ids: nothing is decided then
-        self._puts: dict[str, bytes] = {}  # the owner's state entries, not yet in a unit
-        self._flying_puts: dict[str, bytes] = {}
+        self._puts: dict[str, bytes | None] = {}  # the owner's state entries, not yet in a unit
+        self._flying_puts: dict[str, bytes | None] = {}
         self.is_open = False
         self.why_closed = "starting"
         self.pending = self.pending_bytes = 0
         self.on_change: Callable[[], None] = lambda: None
         self.tracing: Tracing | None = None
+        self._reported: set[tuple[str, str, int]] = set()  # places in our code that raised
+        self._suspects = Suspects()
+        self._is_wary = False  # of tasks: one to a unit
+        self._doomed_copies: dict[int, dict[int, Refusal]] = {}  # of a task's records, by its id()
+        # Where the last task's records begin in the unit, and which of them it has.
+        self._copies: tuple[int, list[int]] = 0, []
+        self._flying_topics: Callable[[], set[str]] = set
+        self._settled_number = 0  # of a unit that Kafka certainly has
+        self._closed_at = 0.0
+        # Who looks after topics: one refused a record (why), and something failed.
+        self.on_refused_topic: Callable[[str, str], None] = lambda _topic, _why: None
+        self.on_failure: Callable[[], Awaitable[None]] = _no_look
 
     def submit(
-        self, messages: Sequence[Message], on_decided: OnDecided, via: Guid = NULL_GUID
+        self,
+        messages: Sequence[Message],
+        on_decided: OnDecided,
+        via: Guid = NULL_GUID,
+        is_routed: bool = False,
     ) -> Submission:
-        submission = Submission(messages, via, on_decided)
+        submission = Submission(messages, via, on_decided, is_routed)
         self.pending += len(messages)
         self.pending_bytes += submission.size
         self._waiting.append(submission)
@@ -165,6 +238,8 @@ class ShardPump:
     def _decide(self) -> None:
         """All that waits, in order, up to the first that has to wait on."""
         while self._waiting and self._preparing is None:
+            if self._suspects and (self._filling or self._flying):
+                return  # one part to a unit
             submission = self._waiting[0]
             if submission.is_withdrawn:
                 self._release(self._waiting.popleft())
@@ -173,14 +248,63 @@ class ShardPump:
             if self.is_short():
                 self._go_on_after(partial(asyncio.sleep, REST_S))  # and look again
                 return
-            missing = self.shard.unknown_topics(submission.messages)
-            if missing and self._prepare is not None:
-                self._go_on_after(partial(self._look_at, self._prepare, missing))
+            missing = self.shard.unknown_topics(
+                submission.messages, submission.via, is_routed=submission.is_routed
+            )
+            if missing and self._prepare is not None and (missing := missing - submission.denied):
+                self._go_on_after(partial(self._look_at, self._prepare, missing, submission))
                 return
+            if submission.size > INLINE and submission.readings is None:
+                wanted = self.shard.bodies_to_read(submission.messages)
+                if wanted:
+                    self._go_on_after(partial(self._read_bodies, submission, wanted))
+                    return
             self._waiting.popleft()
-            submission.verdicts = self.shard.admit(submission.messages, submission.via)
+            self.shard.use_readings(submission.readings or {})
+            if self._suspects:
+                submission = self._admit_carefully(submission)
+            else:
+                submission.verdicts = self.shard.admit(
+                    submission.messages, submission.via, is_routed=submission.is_routed
+                )
+            if self.shard.faults:
+                self._report_faults()
+            submission.readings = None  # should it be decided again, it is read again
             self._filling.append(submission)
             self._wake()
+
+    def _report_faults(self) -> None:
+        """A traceback for each place in our code that raised, the first time; a count always."""
+        faults, self.shard.faults = self.shard.faults, []
+        for message, fault in faults:
+            self._telemetry.refusal(INTERNAL_ERROR.reason)
+            where = _place_of(fault)
+            if where not in self._reported and len(self._reported) < MOST_REPORTED:
+                self._reported.add(where)
+                _log.error(
+                    "internal error: message %s is rejected; the shard goes on",
+                    message.id,
+                    exc_info=fault,
+                    extra=fields(reason=INTERNAL_ERROR.reason, peer=message.peer),
+                )
+
+    def _admit_carefully(self, submission: Submission) -> Submission:
+        """The first part of it; the rest waits."""
+        if len(submission.messages) > PART:
+            submission, *rest = cut(submission)
+            self._waiting.extendleft(reversed(rest))
+            self._suspects.left += len(rest)
+        self._suspects.ends = []
+        verdicts: list[Verdict] = []
+        for index, message in enumerate(submission.messages):
+            doomed = submission.doomed.get(index)
+            verdict, end = self.shard.admit_one(
+                message, submission.via, doomed, is_routed=submission.is_routed
+            )
+            verdicts.append(verdict)
+            self._suspects.ends.append(end)
+        submission.verdicts = verdicts
+        return submission
 
     def _go_on_after(self, what: Callable[[], Awaitable[None]]) -> None:
         self._preparing = asyncio.create_task(self._go_on(what))
@@ -194,9 +318,15 @@ class ShardPump:
         if self.is_open:
             self._decide()
 
-    async def _look_at(self, prepare: Prepare, topics: set[str]) -> None:
+    async def _read_bodies(self, submission: Submission, wanted: Sequence[Wanted]) -> None:
         try:
-            await prepare(topics)
+            submission.readings = await beside_the_loop(partial(read_all, wanted))
+        except Exception:  # one of them raises: `admit` reads them one by one, and refuses it
+            submission.readings = {}
+
+    async def _look_at(self, prepare: Prepare, topics: set[str], asked: Submission) -> None:
+        try:
+            asked.denied |= await prepare(topics, asked.messages[0].peer)
         except SinkUnavailable as error:
             _log.warning("%s; trying again", error)
             await asyncio.sleep(RETRY_S[-1])
@@ -207,8 +337,8 @@ class ShardPump:
             self._fault = fault
             self._wake()
 
-    def put(self, key: str, value: bytes) -> None:
-        """A state entry of the owner's, durable with the next unit."""
+    def put(self, key: str, value: bytes | None) -> None:
+        """A state entry of the owner's, durable with the next unit; None removes it."""
         self._puts[key] = value
         self._wake()
 
@@ -219,6 +349,12 @@ class ShardPump:
     def forget(self, ordinals: Sequence[int]) -> None:
         """Acks that their peers have taken."""
         self._forgotten += ordinals
+        self._wake()
+
+    def lighten(self, entries: Sequence[OutboxEntry]) -> None:
+        """Acks to peers that cannot be reached, without the bodies they had. Should that get lost,
+        they are as they were."""
+        self._lightened += entries
         self._wake()
 
     def add(self, task: Task) -> None:
@@ -241,6 +377,9 @@ class ShardPump:
     async def open(self) -> Snapshot:
         """Take the shard over; messages that wait are decided on what Kafka says."""
         snapshot = await self._sink.open()
+        if committed_unit(snapshot) < self._settled_number:
+            raise SinkUnavailable(self._state_is_lost(committed_unit(snapshot)))
+        self._settled_number = committed_unit(snapshot)
         if committed_unit(snapshot) >= self._flying_number:  # be it one of tasks alone
             self._settle()
         self._waiting.extendleft(reversed(self._flying + self._filling))
@@ -251,7 +390,7 @@ class ShardPump:
         self._flying, self._flying_puts, self._flying_forgotten = [], {}, []
         self._tasks.extendleft(reversed(self._flying_tasks))
         self._flying_tasks = []
-        self.shard.restore(snapshot)
+        self.shard.restore(snapshot, int(time.time()))
         ended = [task.forward.ordinal for task in self._tasks if isinstance(task, ForwardEnded)]
         taken = {*self._forgotten, *ended}
         waiting = [e for e in self.shard.outbox.values() if e.ordinal not in taken]
@@ -266,10 +405,25 @@ class ShardPump:
         self._decide()
         self.is_open, self.why_closed = True, ""
         self.on_change()
-        self.on_acks(waiting, self)
-        self.on_due(due, self)
-        self.on_forwards(forwards, self)
+        self._tell(self.on_acks, waiting, self)
+        self._tell(self.on_due, due, self)
+        self._tell(self.on_forwards, forwards, self)
         return snapshot
+
+    def _tell(self, callback: Callable[..., None], *what: object) -> None:
+        """What is committed stands: one listener that raises must not keep it from the others."""
+        try:
+            callback(*what)
+        except Exception:
+            self._telemetry.refusal(INTERNAL_ERROR.reason)
+            _log.exception("internal error: what was committed is not reported")
+
+    def _state_is_lost(self, unit: int) -> str:
+        return (
+            f"Kafka: shard {self.name}: the state topic has unit {unit} at its end, and unit "
+            f"{self._settled_number} was committed: the topic was deleted or cut off. Restore it; "
+            "or restart the appliance to go on without it, then messages may come twice"
+        )
 
     def _set_right(self) -> None:
         """What came while our clock was ahead: no broker takes a time that is far in the future."""
@@ -287,7 +441,8 @@ class ShardPump:
             try:
                 if not self.is_open:
                     await self.open()
-                    _log.info("shard is open again")
+                    after = time.monotonic() - self._closed_at
+                    _log.info("shard %s is open again after %.1f s", self.name, after)
                 while True:
                     # An idle shard commits too, now and then: so it hears that it was fenced.
                     # (Not wait_for: in Python 3.11 it can swallow a cancellation.)
@@ -299,12 +454,62 @@ class ShardPump:
                     await self._commit()
                     failures = 0
             except SinkUnavailable as error:
-                if self.is_open:
-                    _log.warning("%s; holding what came", error)
+                self._tell_closed(error)
+                if isinstance(error, UnitRefused):
+                    self._look_into(error)
                 self.is_open, self.why_closed = False, str(error)
                 self.on_change()
+                await self.on_failure()
                 await asyncio.sleep(RETRY_S[min(failures, len(RETRY_S) - 1)])
                 failures += 1
+
+    def _tell_closed(self, error: SinkUnavailable) -> None:
+        if self.is_open:
+            self._closed_at = time.monotonic()
+            _log.warning("%s; holding what came", error)
+        else:
+            after = time.monotonic() - self._closed_at
+            _log.warning("shard %s is closed since %.1f s: %s", self.name, after, error)
+
+    def _look_into(self, error: UnitRefused) -> None:
+        """Who is to blame; nobody yet: the same messages come again, traced."""
+        for refused in error.refused:
+            if refused.of_topic:
+                self.on_refused_topic(refused.topic, f"{refused.error}: {refused.text}")
+        if self._flying and self._suspects:
+            self._blame_messages(self._flying[0], error.refused)
+        if self._flying_tasks and self._is_wary:
+            self._blame_task(self._flying_tasks[0], error.refused)
+        self._suspects.left = max(self._suspects.left, len(self._flying))
+        self._is_wary = bool(self._flying_tasks)
+
+    def _blame_messages(self, part: Submission, refused: Sequence[RefusedRecord]) -> None:
+        for index, one in self._suspects.blame(refused).items():
+            message = part.messages[index]
+            if one.error == CLOCK and one.timestamp_ms >= message.arrived_ms:
+                # Our time, not its sender's: no reason to lose it. The clock is to be mended.
+                self.on_refused_topic(one.topic, CLOCK_IS_WRONG)
+            else:
+                part.doom(index, reason_of(one))
+
+    def _blame_task(self, task: Task, refused: Sequence[RefusedRecord]) -> None:
+        """Of a task's copies nothing waits: those that are refused lie among the rejects."""
+        start, left = self._copies
+        doomed = self._doomed_copies.setdefault(id(task), {})
+        for one in refused:
+            if 0 <= one.position - start < len(left):
+                doomed[left[one.position - start]] = reason_of(one)
+
+    def let_go_of(self, topics: set[str]) -> None:
+        """They take nothing: a unit that has records for them is waited for no longer."""
+        if topics & self._flying_topics():
+            self._sink.let_go()
+
+    @property
+    def complaint(self) -> str:
+        """Why it is closed, and which one it is."""
+        named = f"shard {self.name}: "
+        return self.why_closed if named in self.why_closed else f"{named}{self.why_closed}"
 
     @property
     def is_loaded(self) -> bool:
@@ -328,13 +533,16 @@ class ShardPump:
             self.shard.put(key, value)
         self._flying_forgotten, self._forgotten = self._forgotten, []
         self.shard.forget(self._flying_forgotten)
+        lightened, self._lightened = self._lightened, []
+        self.shard.lighten(lightened)
         self._fill_tasks()
         self._flying_number, unit = self.shard.take_unit(int(time.time()))
+        self._flying_topics = lambda: set(map(_topic, unit.records))
         started = time.monotonic()
         try:
             if unit.claims and self._store_claims is not None:
                 await self._store_claims(unit.claims)  # before a record can point to them
-            await self._sink.publish(unit)
+            await self._sink.publish(unit, traced=bool(self._suspects) or self._is_wary)
         except SinkUnavailable:
             self._count("unknown", unit, started)
             self._trace("unknown", unit, self._flying, started)
@@ -344,23 +552,48 @@ class ShardPump:
         self._settle()
         self._trace("committed", unit, flying, started)
         if unit.acks:
-            self.on_acks(unit.acks, self)
+            self._tell(self.on_acks, unit.acks, self)
+        if unit.dropped:
+            self._tell(self._tell_dropped, unit.dropped)
         if unit.due:
-            self.on_due(unit.due, self)
+            self._tell(self.on_due, unit.due, self)
         if unit.forwards:
-            self.on_forwards(unit.forwards, self)
+            self._tell(self.on_forwards, unit.forwards, self)
         self.on_change()
+        if self._waiting and self._preparing is None:
+            self._decide()
         if not self._work.is_set() and not self._waiting:
             self._idle.set()
 
+    def _tell_dropped(self, entries: Sequence[OutboxEntry]) -> None:
+        now = int(time.time())
+        late = sum(1 for entry in entries if 0 < entry.expires < now)
+        if late:
+            self._telemetry.refusal("ack-expired", late)
+        if over := len(entries) - late:
+            self._telemetry.refusal("ack-dropped", over)
+        _log.warning(
+            "acks given up: %d whose time was over, %d at a bound; the first was for %s",
+            late,
+            over,
+            entries[0].destination,
+            extra=fields(reason="ack-dropped" if over else "ack-expired", peer=entries[0].address),
+        )
+        self.on_dropped(entries)
+
     def _fill_tasks(self) -> None:
         """As many as one unit may have: after a long outage thousands come at once."""
-        room = TASK_BYTES
-        while self._tasks and room > 0 and len(self._flying_tasks) < TASKS_AT_ONCE:
+        room, most = TASK_BYTES, TASKS_AT_ONCE
+        if self._suspects or self._is_wary:  # one that is to blame is to be the only one
+            most = 1
+        while self._tasks and room > 0 and len(self._flying_tasks) < most:
             task = self._tasks.popleft()
             room -= task.size
             self._flying_tasks.append(task)
-            task.fill(self.shard)
+            before = self.shard.record_count
+            task.fill(self.shard)  # a bug here ends the pump: `settled` must not be told
+            doomed = self._doomed_copies.get(id(task), _NOTHING)
+            self._copies = before, self.shard.divert(before, doomed)
         if self._tasks:
             self._work.set()
 
@@ -397,6 +630,12 @@ class ShardPump:
         flying, self._flying, self._flying_puts = self._flying, [], {}
         self._flying_forgotten = []
         tasks, self._flying_tasks = self._flying_tasks, []
+        self._settled_number = max(self._settled_number, self._flying_number)
+        self._suspects.settled(len(flying))
+        if self._doomed_copies:
+            for task in tasks:
+                self._doomed_copies.pop(id(task), None)
+        self._is_wary = self._is_wary and bool(self._tasks)
         told: defaultdict[str, Counter[tuple[str, int]]] = defaultdict(Counter)
         for submission in flying:
             self._release(submission)
@@ -408,9 +647,9 @@ class ShardPump:
                 counts[_told(verdict)] += 1
             if any(verdict.outcome in _REFUSED for verdict in others):
                 self._tell_refused(submission)
-            submission.on_decided(verdicts)
+            self._tell(submission.on_decided, verdicts)
         for task in tasks:
-            task.settled()
+            self._tell(task.settled)
         for transport, counts in told.items():
             for (outcome, message_class), count in counts.items():
                 name = MessageClass(message_class).name if message_class else ""
@@ -438,40 +677,63 @@ class ShardPump:
             _log.info("message refused", extra=told)
 
 
-class Intake:
-    """All shards of this process; who submits does not see them."""
+def _place_of(fault: BaseException) -> tuple[str, str, int]:
+    """Where in the code it was raised."""
+    trace = fault.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    code = "" if trace is None else trace.tb_frame.f_code.co_filename
+    return type(fault).__name__, code, 0 if trace is None else trace.tb_lineno
 
-    def __init__(self, pumps: Sequence[ShardPump], on_jam: Callable[[bool], None]) -> None:
+
+class Intake:
+    """All shards of this process; who submits does not see them, except that one may be jammed:
+    Kafka is away or behind for it, so those who send to it are read no more for now."""
+
+    def __init__(self, pumps: Sequence[ShardPump], on_jam: Callable[[int, bool], None]) -> None:
+        """`on_jam` hears of a shard that is jammed, or no longer."""
         self._pumps = pumps
         self._on_jam = on_jam
-        self.jammed = False
+        self._jammed = [False] * len(pumps)
         self.is_closing = False
-        for pump in pumps:
-            pump.on_change = self.look
+        for number, pump in enumerate(pumps):
+            pump.on_change = partial(self.look_at, number)
 
     def submit(
-        self, messages: Sequence[Message], on_decided: OnDecided, via: Guid = NULL_GUID
-    ) -> None:
-        """`via` handed them to us; `on_decided` gets the verdicts, in order, after the commit."""
+        self,
+        messages: Sequence[Message],
+        on_decided: OnDecided,
+        via: Guid = NULL_GUID,
+        is_routed: bool = False,
+    ) -> set[int]:
+        """`via` handed them to us; `on_decided` gets the verdicts, in order, after the commit.
+
+        `is_routed`: it may hand on messages of other queue managers. Returns the shards that they
+        go to."""
         pumps = self._pumps
         shards = {shard_of(source, len(pumps)) for source in {m.source for m in messages}}
         if len(shards) == 1:
-            pump = pumps[shards.pop()]
-            pump.submit(messages, on_decided, via)
+            (number,) = shards
+            pump = pumps[number]
+            pump.submit(messages, on_decided, via, is_routed)
             if pump.is_open and not pump.is_loaded:
-                return  # the commit looks again
+                return shards  # the commit looks again
         else:
-            self._split(messages, via, on_decided)
-        self.look()
+            self._split(messages, via, on_decided, is_routed)
+        for number in shards:
+            self.look_at(number)
+        return shards
 
     def submit_posted(self, message: Message, on_decided: OnDecided) -> Submission:
         """One that came over HTTP: its stream decides where it goes (SR-33)."""
-        pump = self._pumps[shard_of(stream_key(message)[0], len(self._pumps))]
-        submission = pump.submit([message], on_decided)
-        self.look()
+        number = self.shard_of_posted(message)
+        submission = self._pumps[number].submit([message], on_decided)
+        self.look_at(number)
         return submission
 
-    def _split(self, messages: Sequence[Message], via: Guid, on_decided: OnDecided) -> None:
+    def _split(
+        self, messages: Sequence[Message], via: Guid, on_decided: OnDecided, is_routed: bool
+    ) -> None:
         """A routed session: several senders, several shards."""
         parts: dict[int, list[int]] = {}
         for position, message in enumerate(messages):
@@ -488,6 +750,7 @@ class Intake:
                 [messages[i] for i in positions],
                 lambda decided, positions=positions: collect(positions, decided),  # type: ignore[misc]
                 via,
+                is_routed,
             )
 
     def close(self) -> None:
@@ -496,20 +759,48 @@ class Intake:
         self.look()
 
     def look(self) -> None:
-        """Jammed: Kafka is away or behind, so sessions should read no more for now."""
-        load = max(p.pending for p in self._pumps), max(p.pending_bytes for p in self._pumps)
+        for number in range(len(self._pumps)):
+            self.look_at(number)
+
+    def look_at(self, number: int) -> None:
+        """Whether this shard is jammed now; the others do not matter."""
+        pump, was_jammed = self._pumps[number], self._jammed[number]
         limit = (MAX_PENDING, MAX_PENDING_BYTES)
-        if self.jammed:  # let go at half, so that it does not flutter
+        if was_jammed:  # let go at half, so that it does not flutter
             limit = (MAX_PENDING // 2, MAX_PENDING_BYTES // 2)
-        over = load[0] > limit[0] or load[1] > limit[1]
-        jammed = over or self.is_closing or not all(p.is_open for p in self._pumps)
-        if jammed != self.jammed:
-            self.jammed = jammed
-            self._on_jam(jammed)
+        over = pump.pending > limit[0] or pump.pending_bytes > limit[1]
+        jammed = over or self.is_closing or not pump.is_open
+        if jammed != was_jammed:
+            self._jammed[number] = jammed
+            self._on_jam(number, jammed)
+
+    @property
+    def jammed(self) -> bool:
+        """Some shard is."""
+        return True in self._jammed
+
+    def is_jammed(self, shards: Iterable[int]) -> bool:
+        """One of these is. Who uses none yet is read: it may be about to say who it is."""
+        return self.is_closing or any(self._jammed[number] for number in shards)
+
+    @property
+    def is_all_jammed(self) -> bool:
+        return False not in self._jammed
+
+    def shard_of(self, source: Guid) -> int:
+        return shard_of(source, len(self._pumps))
+
+    def shard_of_posted(self, message: Message) -> int:
+        return shard_of(stream_key(message)[0], len(self._pumps))
 
     @property
     def pending(self) -> int:
         return sum(p.pending for p in self._pumps)
 
+    @property
+    def is_all_closed(self) -> bool:
+        return not any(p.is_open for p in self._pumps)
+
     def complaints(self) -> list[str]:
-        return [p.why_closed for p in self._pumps if not p.is_open]
+        """Of each shard that is closed."""
+        return [p.complaint for p in self._pumps if not p.is_open]

@@ -49,10 +49,15 @@ class MappedQueues:
         if self._topic_maker is not None:
             self._topic_maker.stop()
 
-    async def prepare(self, topics: set[str]) -> None:
+    @property
+    def made_topics(self) -> int:
+        """Since the start, because messages named them."""
+        return 0 if self._topic_maker is None else self._topic_maker.made
+
+    async def prepare(self, topics: set[str], peer: str) -> set[str]:
         """See TopicMaker; after `open`."""
         assert self._topic_maker is not None
-        await self._topic_maker.prepare(topics)
+        return await self._topic_maker.prepare(topics, peer)
 
     async def reload(self, shards: Sequence[Shard], *, force: bool) -> dict[str, object]:
         """Switch to the files as they are now; sessions and streams go on.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
-from bridge.core.ports import Record, Snapshot, Unit
+from bridge.core.ports import Record, RefusedRecord, Snapshot, Unit, UnitRefused
 from bridge.model.errors import SinkUnavailable
 
 
@@ -19,6 +20,7 @@ class MemoryLog:
         self.audit: list[bytes] = []
         self.units = 0
         self.owner: MemoryShardSink | None = None
+        self.refuses: Callable[[Record], str] = lambda _record: ""  # the error, as Kafka names it
         self.up = asyncio.Event()
         self.up.set()
 
@@ -48,17 +50,31 @@ class MemoryShardSink:
         self.log.owner, self._open = self, True
         return Snapshot(dict(self.log.state), list(self.log.seen.values()))
 
-    async def publish(self, unit: Unit) -> None:
+    async def publish(self, unit: Unit, *, traced: bool = False) -> None:
         if not self._open or self.log.owner is not self:
             raise SinkUnavailable("memory: fenced")
         failure, self.fail_next = self.fail_next, ""
         if failure == "before" or not self.log.up.is_set():
             self._open = False
             raise SinkUnavailable("memory: not committed")
+        self._check(unit, traced)
         self.log.apply(unit)
         if failure == "after":
             self._open = False
             raise SinkUnavailable("memory: committed, but the answer was lost")
+
+    def _check(self, unit: Unit, traced: bool) -> None:
+        refused = [
+            RefusedRecord(position, record.topic, error, "memory: refused", record.timestamp_ms)
+            for position, record in enumerate(unit.records)
+            if (error := self.log.refuses(record))
+        ]
+        if refused:
+            self._open = False
+            raise UnitRefused("memory: refused", refused if traced else ())
+
+    def let_go(self) -> None:
+        pass
 
     async def close(self) -> None:
         self._open = False

@@ -7,13 +7,16 @@ import socket
 from collections.abc import Iterable
 from typing import Final
 
-_CACHE: Final = 10_000  # hosts come from outside
+from bridge.model.cache import Cache, text_size
+
+_CACHE: Final = 10_000  # hosts come from outside: bounded, in bytes too
+_CACHE_BYTES: Final = 4 << 20
 
 
 class OwnHosts:
     def __init__(self, names: Iterable[str]) -> None:
         self._names = {name.lower().strip("[]").removesuffix(".") for name in names} | {"localhost"}
-        self._addresses: dict[str, bool] = {}
+        self._addresses: Cache[str, bool] = Cache(_CACHE, _CACHE_BYTES)
 
     def __contains__(self, host: str) -> bool:
         """`host` as `redirection.host_of` gives it."""
@@ -21,9 +24,7 @@ class OwnHosts:
             return True
         known = self._addresses.get(host)
         if known is None:
-            if len(self._addresses) >= _CACHE:
-                self._addresses.clear()
-            known = self._addresses[host] = _is_own_address(host)
+            known = self._addresses.keep(host, _is_own_address(host), text_size(host))
         return known
 
 

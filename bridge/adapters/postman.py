@@ -11,6 +11,7 @@ import asyncio
 import logging
 import ssl
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -32,6 +33,7 @@ from bridge.wire.srmp.values import StreamId
 from bridge.wire.srmp.writer import write_envelope
 
 MAX_ROUTES: Final = 2_000  # URLs come from outside: bounded
+MAX_ROUTES_BY_PEER: Final = 500  # that asked for receipts there
 MAX_WAITING: Final = 50_000  # for one of them
 AT_ONCE: Final = 64
 
@@ -72,6 +74,7 @@ class Postman:
         self._targets, self._telemetry, self._tls = targets, telemetry, tls
         self._retransmission_s = retransmission_s
         self._routes: dict[str, _Route] = {}
+        self._peers: dict[str, str] = {}  # by URL: the peer that named it first
         self._timers = ReceiptTimers()
         self._owners: dict[StreamKey, ShardPump] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -93,6 +96,13 @@ class Postman:
             self._taken.add(entry.ordinal)
             packet, done = _same(entry.packet), self._end(entry, owner)
             self._send(entry.ordinal, _Receipt(entry.url, entry.host, packet, done, entry.expires))
+
+    def drop(self, entries: Sequence[OutboxEntry]) -> None:
+        """These are owed no more."""
+        for entry in entries:
+            self._taken.discard(entry.ordinal)
+            if (route := self._routes.get(entry.url.lower())) is not None:
+                route.waiting.pop(entry.ordinal, None)
 
     def _end(self, entry: OutboxEntry, owner: ShardPump) -> Callable[[bool], None]:
         def done(_taken: bool) -> None:
@@ -120,8 +130,11 @@ class Postman:
         self._set_timer()
 
     def _send_all(self, dues: Sequence[Due]) -> None:
-        for due in dues:
-            receipt = _Receipt(due.receipts_to, due.peer, self._packer(due), self._told(due))
+        owners = [self._owners[due.key] for due in dues]
+        for key in {due.key for due in dues if not self._timers.has(due.key)}:
+            del self._owners[key]
+        for due, owner in zip(dues, owners, strict=True):
+            receipt = _Receipt(due.receipts_to, due.peer, self._packer(due), _told(due, owner))
             self._send((due.key, due.id), receipt)
 
     def _packer(self, due: Due) -> Callable[[], bytes]:
@@ -138,29 +151,22 @@ class Postman:
 
         return pack
 
-    def _told(self, due: Due) -> Callable[[bool], None]:
-        def done(taken: bool) -> None:
-            if taken:
-                self._owners[due.key].receipted(due)
-
-        return done
-
     # -- on the way -------------------------------------------------------------------------
 
     def _send(self, key: _Key, receipt: _Receipt) -> None:
         url = receipt.url.lower()
         route = self._routes.get(url)
         if route is None:
-            if len(self._routes) >= MAX_ROUTES and not self._made_room():
+            if not self._has_room(receipt.peer):
                 self._give_up(receipt, "receipt-too-many-urls")
                 return
-            route = self._route(url)
+            route = self._route(url, receipt.peer)
         if len(route.waiting) >= MAX_WAITING and key not in route.waiting:
             self._give_up(receipt, "receipt-too-many-waiting")
             return
         route.put(key, receipt)  # the newer one of a stream takes the place of the older
 
-    def _route(self, url: str) -> _Route:
+    def _route(self, url: str, peer: str) -> _Route:
         route = _Route(
             Carrier(self._tls),
             self._deliver,
@@ -168,23 +174,40 @@ class Postman:
             lambda: self._leave(url, route),
             self._retransmission_s,
         )
-        self._routes[url] = route
+        self._routes[url], self._peers[url] = route, peer
         return route
 
     def _leave(self, url: str, route: _Route) -> None:
         if self._routes.get(url) is route:
-            del self._routes[url]
+            del self._routes[url], self._peers[url]
 
-    def _made_room(self) -> bool:
-        """Who waits for nothing goes, else who has failed longest."""
-        routes = self._routes.items()
-        found = next(((url, route) for url, route in routes if not route.waiting), None) or next(
-            ((url, route) for url, route in routes if route.is_inactive), None
-        )
-        if found is None:
+    def _has_room(self, peer: str) -> bool:
+        """For one more URL of this peer: it may have only so many, and when all peers together
+        have too many, another one gives way."""
+        if len(self._routes) < min(MAX_ROUTES, MAX_ROUTES_BY_PEER):
+            return True
+        counts = Counter(self._peers.values())
+        if counts[peer] >= MAX_ROUTES_BY_PEER and not self._make_room(of=peer):
             return False
-        url, route = found
-        del self._routes[url]
+        if len(self._routes) < MAX_ROUTES or self._make_room():
+            return True
+        largest, count = counts.most_common(1)[0]
+        return count > counts[peer] + 1 and self._make_room(of=largest, idle_only=False)
+
+    def _make_room(self, of: str | None = None, *, idle_only: bool = True) -> bool:
+        """Evict an idle URL, else one that failed, of the peer that has most of them; with
+        `idle_only` off, else the oldest one."""
+        counts = Counter(self._peers.values())
+        mine = [(u, r) for u, r in self._routes.items() if of is None or self._peers[u] == of]
+        idle = [(url, route) for url, route in mine if not route.waiting]
+        failed = [(url, route) for url, route in mine if route.is_inactive]
+        found = idle[:1] or sorted(failed, key=lambda item: -counts[self._peers[item[0]]])[:1]
+        if not found and not idle_only:
+            found = mine[:1]
+        if not found:
+            return False
+        url, route = found[0]
+        del self._routes[url], self._peers[url]
         route.task.cancel()
         for receipt in route.waiting.values():
             self._give_up(receipt, "receipt-too-many-urls")
@@ -222,6 +245,14 @@ class Postman:
             self._timer.cancel()
         for route in self._routes.values():
             route.task.cancel()
+
+
+def _told(due: Due, owner: ShardPump) -> Callable[[bool], None]:
+    def done(taken: bool) -> None:
+        if taken:
+            owner.receipted(due)
+
+    return done
 
 
 def _same(packet: bytes) -> Callable[[], bytes]:

@@ -1,7 +1,9 @@
-"""Where a receipt may go. Its URL comes from the network: without a list of places the appliance
-would POST wherever a stranger wants (SR-49).
+"""Where receipts and administration acks may go. Their hosts come from the network: without a list
+of places the appliance would connect wherever a stranger wants.
 
-An operator's own words are trusted: `redirect_out` and `peers` say where a host really is.
+What the operator wrote is trusted: `redirect_out` and `peers` say where a host really is. Listeners
+of our own are never a target of what a stranger wrote, whatever the list says. The address that was
+checked is the one that is connected: a name is not looked up a second time.
 """
 
 from __future__ import annotations
@@ -9,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
 
+from bridge.adapters.own_listeners import IPAddress, OwnListeners, forms
 from bridge.config import MSMQ_PORT, Address
 from bridge.core.redirection import Redirects
 from bridge.model.errors import BridgeError
@@ -24,11 +27,9 @@ LOOPBACK: Final = "loopback"
 ANYWHERE: Final = "*"
 RESOLVE_S: Final = 5.0
 
-IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
-
 
 class TargetRefused(BridgeError):
-    """No receipt goes there."""
+    """Nothing goes there that a message asks for."""
 
 
 class Target(msgspec.Struct, frozen=True, gc=False):
@@ -46,7 +47,9 @@ class ReceiptTargets:
         allowed: Iterable[str],
         peers: Mapping[str, Address] | None = None,
         redirects: Redirects | None = None,
+        own: OwnListeners | None = None,
     ) -> None:
+        self._own = own or OwnListeners()
         self._peers = dict(peers or {})  # names in small letters
         self._redirects = redirects or Redirects()
         self._words = set[str]()
@@ -71,10 +74,31 @@ class ReceiptTargets:
         endpoint = split_url(url)
         if (told := await self._told(url, endpoint)) is not None:
             return told
-        for address in await _resolve(endpoint.host, endpoint.port):
-            if self._permits(address, endpoint, peer):
-                return Target(endpoint, str(address), endpoint.port, _tls_name(endpoint))
+        host, port = endpoint.host, endpoint.port
+        for address in await self._resolve(host, port):
+            if self._permits(address, host, port, peer):
+                return Target(endpoint, str(address), port, _tls_name(endpoint))
         raise TargetRefused(f"{endpoint.authority} is not in srmp.receipt_targets")
+
+    async def find_host(
+        self, host: str, port: int, peers: Collection[str]
+    ) -> tuple[str, Collection[str]]:
+        """The address of a host that is named in messages of these peers (their addresses), and
+        those among them that may name it. Raises TargetRefused if none may, and OSError."""
+        addresses = await self._resolve(host, port)
+        allowed = {
+            peer: address
+            for address in reversed(addresses)
+            for peer in peers
+            if self._permits(address, host, port, peer)
+        }
+        if not allowed:
+            raise TargetRefused(f"{host[:80]} is not in srmp.receipt_targets")
+        return str(next(a for a in addresses if a in allowed.values())), list(allowed)
+
+    def is_own(self, address: str, port: int) -> bool:
+        """Whether that is a listener of ours; `address` is one, not a name."""
+        return self._own.include(_plain(address), port)
 
     async def reach(self, url: str) -> Target:
         """For a URL of the operator's own, which may lead anywhere; of several addresses the one
@@ -82,6 +106,11 @@ class ReceiptTargets:
         endpoint = split_url(url)
         anywhere = Target(endpoint, _bare(endpoint.host), endpoint.port, _tls_name(endpoint))
         return await self._told(url, endpoint) or anywhere
+
+    async def _resolve(self, host: str, port: int) -> list[IPAddress]:
+        if self._own.are_named(host, port):
+            raise TargetRefused(f"{host[:80]}:{port} is a listener of our own")
+        return await _resolve(host, port)
 
     async def _told(self, url: str, endpoint: Endpoint) -> Target | None:
         """Where the operator says that it is."""
@@ -93,22 +122,40 @@ class ReceiptTargets:
             port = endpoint.port
             if not endpoint.names_port and known.port != MSMQ_PORT:
                 port = known.port
-            return Target(endpoint, await _first(known.host, port), port, _tls_name(endpoint))
+            host = await _first(known.host, port)
+            if port != known.port and self.is_own(host, port):  # the port is a stranger's
+                raise TargetRefused(f"{endpoint.authority} is a listener of our own")
+            return Target(endpoint, host, port, _tls_name(endpoint))
         return None
 
-    def _permits(self, address: IPAddress, endpoint: Endpoint, peer: str) -> bool:
-        host = _bare(endpoint.host)
+    def _permits(self, address: IPAddress, host: str, port: int, peer: str) -> bool:
+        host = _bare(host)
+        if self._own.include(address, port):
+            return False
         return (
-            (SENDER in self._words and str(address) == peer)
+            (SENDER in self._words and _is_at(peer, address))
             or (LOOPBACK in self._words and address.is_loopback)
-            or (ANYWHERE in self._words and _is_reachable(address))
-            or bool(self._hosts & {(host, None), (host, endpoint.port)})
-            or any(address in network for network in self._networks)
+            or (ANYWHERE in self._words and all(map(_is_ordinary, forms(address))))
+            or bool(self._hosts & {(host, None), (host, port)})
+            or any(_holds(network, address) for network in self._networks)
         )
 
 
 def _bare(host: str) -> str:
-    return host.lower().strip("[]")
+    return host.lower().strip("[]").removesuffix(".")
+
+
+def _is_at(peer: str, address: IPAddress) -> bool:
+    try:
+        return _plain(peer) == address
+    except ValueError:  # an entry of an earlier version may have none
+        return False
+
+
+def _plain(text: str) -> IPAddress:
+    """An IPv4 address that a socket for both families shows as one of IPv6 is itself."""
+    address = ipaddress.ip_address(text.partition("%")[0])
+    return getattr(address, "ipv4_mapped", None) or address
 
 
 def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
@@ -122,8 +169,20 @@ def _tls_name(endpoint: Endpoint) -> str:
     return _bare(endpoint.host) if endpoint.scheme == "https" else ""
 
 
-def _is_reachable(address: IPAddress) -> bool:
-    return not (address.is_link_local or address.is_multicast or address.is_unspecified)
+def _is_ordinary(address: IPAddress) -> bool:
+    return not (
+        address.is_loopback
+        or address.is_link_local
+        or address.is_multicast
+        or address.is_unspecified
+    )
+
+
+def _holds(network: ipaddress.IPv4Network | ipaddress.IPv6Network, address: IPAddress) -> bool:
+    """A network that is wider than loopback or link-local, as 0.0.0.0/0, does not mean these."""
+    if address not in network:
+        return False
+    return network.is_loopback or network.is_link_local or all(map(_is_ordinary, forms(address)))
 
 
 async def _resolve(host: str, port: int) -> list[IPAddress]:
@@ -131,10 +190,9 @@ async def _resolve(host: str, port: int) -> list[IPAddress]:
     try:
         async with asyncio.timeout(RESOLVE_S):
             found = await loop.getaddrinfo(_bare(host), port, type=socket.SOCK_STREAM)
-    except UnicodeError as error:  # an empty or a very long label
-        raise TargetRefused(f"{host[:80]} is no name") from error
-    addresses = [ipaddress.ip_address(str(info[4][0]).partition("%")[0]) for info in found]
-    return [getattr(address, "ipv4_mapped", None) or address for address in addresses]
+    except (ValueError, OverflowError) as error:  # NUL, an empty or a very long label
+        raise TargetRefused(f"{host[:80]!r} is not a valid host name") from error
+    return [_plain(str(info[4][0])) for info in found]
 
 
 async def _first(host: str, port: int) -> str:

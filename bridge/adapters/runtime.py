@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+from bridge.adapters.private_files import make_private_folder
 from bridge.config import Address, Config
 from bridge.model.errors import ConfigError, Unavailable
 
@@ -21,12 +22,11 @@ _MAX_BYTES: Final = 64 * 1024
 def write_runtime(data_dir: Path, admin_url: str, pid: int) -> None:
     """Replace the file in one step: a reader sees the old one or the new one."""
     text = json.dumps({"admin_url": admin_url, "pid": pid}) + "\n"
-    data_dir.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=data_dir, prefix=RUNTIME_FILE)
+    make_private_folder(data_dir)
+    handle, name = tempfile.mkstemp(dir=data_dir, prefix=RUNTIME_FILE)  # mode 0600
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
-        Path(name).chmod(0o644)
         Path(name).replace(data_dir / RUNTIME_FILE)
     except BaseException:
         Path(name).unlink(missing_ok=True)

@@ -9,19 +9,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Final, TypeVar
 from urllib.parse import unquote
 
+from bridge.adapters.beside import beside_the_loop
 from bridge.adapters.intake import Intake
 from bridge.adapters.net.http_server import HttpRequest
 from bridge.adapters.own_hosts import OwnHosts
 from bridge.adapters.telemetry import Telemetry
 from bridge.core.admission import NO_TOPIC
 from bridge.core.catalogue import Catalogue
+from bridge.core.known_senders import HTTP, KnownSenders
 from bridge.core.redirection import Redirects, host_of
+from bridge.core.streams import stream_key
 from bridge.model.classes import MessageClass
 from bridge.model.errors import WireError
+from bridge.model.guid import NULL_GUID
 from bridge.model.message import Message
 from bridge.model.verdict import Outcome, Verdict
 from bridge.wire.srmp.convert import format_name, message_from_request
@@ -35,6 +40,7 @@ BAD_REQUEST: Final = 400
 INTERNAL_ERROR: Final = 500
 UNAVAILABLE: Final = 503
 
+INLINE: Final = 16 << 10  # bytes of a request that is parsed on the event loop
 ANSWER_S: Final = 15.0  # the sender repeats it after 20. SR-4
 
 _ORDER_QUEUE: Final = "/msmq/private$/order_queue$"
@@ -42,6 +48,8 @@ _ORDER_QUEUE: Final = "/msmq/private$/order_queue$"
 _SILENT: Final = frozenset(
     (MessageClass.NORMAL, MessageClass.NACK_ACCESS_DENIED, MessageClass.NACK_BAD_SIGNATURE)
 )
+
+T = TypeVar("T")
 
 
 class SrmpServer:
@@ -55,40 +63,72 @@ class SrmpServer:
         redirects: Redirects,
         telemetry: Telemetry,
         answer_s: float = ANSWER_S,
+        senders: KnownSenders | None = None,
     ) -> None:
+        self._senders = senders
         self._intake, self._catalogue = intake, catalogue
         self._hosts, self._redirects = hosts, redirects
         self._telemetry = telemetry
         self._answer_s = answer_s
 
     async def handle(self, request: HttpRequest) -> int:
-        if self._intake.jammed:  # design D3
+        if self._intake.is_all_jammed:  # before anything is read
             self._refused("srmp-kafka-away", request)
             return UNAVAILABLE
         try:
-            posted = read_request(request.content_type, request.body)
-            message = self._message(request, posted)
+            posted = await _off_loop(
+                request, partial(read_request, request.content_type, request.body)
+            )
+            message = await self._message(request, posted)
         except WireError as error:
             self._refused("srmp-malformed", request, str(error))
             return BAD_REQUEST
         if self._is_for_order_queue(posted, message):
             self._refused("srmp-receipt-of-unknown-stream", request)  # SR-51: we send none
             return OK
-        return await self._decide(message)
+        names = _claimed(message)
+        if self._is_barred(names, message):
+            return UNAVAILABLE
+        if self._intake.is_jammed((self._intake.shard_of_posted(message),)):
+            self._refused("srmp-kafka-away", request)
+            return UNAVAILABLE
+        return await self._decide(message, names)
+
+    def _is_barred(self, names: Iterable[str], message: Message) -> bool:
+        """A queue manager that is known at another address. It keeps its message."""
+        senders = self._senders
+        for name in names if senders is not None and senders.pin != "off" else ():
+            assert senders is not None
+            if senders.is_elsewhere(name, message.peer):
+                is_barred = senders.bars(name, message.peer)
+                self._telemetry.refused(
+                    "pinned-elsewhere" if is_barred else "moved-guid",
+                    message.peer,
+                    f"it is known at {senders.address(name)}",
+                    message.transport,
+                    queue_manager=name.removeprefix(HTTP),
+                )
+                if is_barred:
+                    return True
+        return False
 
     def _refused(self, reason: str, request: HttpRequest, detail: str = "") -> None:
         transport = "https" if request.secure else "http"
         self._telemetry.refused(reason, request.peer, detail, transport)
 
-    def _message(self, request: HttpRequest, posted: SrmpRequest) -> Message:
+    async def _message(self, request: HttpRequest, posted: SrmpRequest) -> Message:
         to = posted.envelope.to
         redirected = self._redirects.apply(to)
         url = redirected or to
         is_here = not is_url(url) or host_of(url) in self._hosts
         onward = None
         if redirected and not is_here:
-            onward = readdress(request.content_type, request.body, url, request.head)
-        return message_from_request(
+            onward = await _off_loop(
+                request,
+                partial(readdress, request.content_type, request.body, url, request.head),
+            )
+        make = partial(
+            message_from_request,
             posted,
             peer=request.peer,
             arrived_ms=int(time.time() * 1000),
@@ -98,6 +138,7 @@ class SrmpServer:
             onward=onward,
             compound=request.head + request.body if is_here and self._keeps_compound(url) else b"",
         )
+        return await _off_loop(request, make)  # digests are over all attachments
 
     def _keeps_compound(self, url: str) -> bool:
         queue = self._catalogue().find(format_name(url))
@@ -110,10 +151,13 @@ class SrmpServer:
         is_here = message.srmp is not None and message.srmp.is_here
         return is_here and path.endswith(_ORDER_QUEUE)
 
-    async def _decide(self, message: Message) -> int:
+    async def _decide(self, message: Message, names: Iterable[str]) -> int:
         decided: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
 
         def tell(verdicts: Sequence[Verdict]) -> None:
+            if self._senders is not None and verdicts[0].outcome is Outcome.ACCEPTED:
+                for name in names:
+                    self._senders.heard(name, message.peer, time.time())
             if not decided.done():
                 decided.set_result(verdicts[0])
 
@@ -128,6 +172,20 @@ class SrmpServer:
             return UNAVAILABLE
         finally:
             submission.withdraw()  # if it has no verdict yet, nobody will hear it
+
+
+def _claimed(message: Message) -> list[str]:
+    """The queue managers whose ids and streams it would move."""
+    guids = {message.source, stream_key(message)[0]} - {NULL_GUID}
+    return [f"{HTTP}{guid}" for guid in guids]
+
+
+async def _off_loop(request: HttpRequest, work: Callable[[], T]) -> T:
+    """A small request is read at once, a large one beside the event loop.
+
+    The next request of a connection is read after the answer, so their order stays.
+    """
+    return work() if len(request.body) <= INLINE else await beside_the_loop(work)
 
 
 def status_of(verdict: Verdict) -> int:

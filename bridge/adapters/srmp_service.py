@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from bridge.adapters.forwarder import Forwarder
 from bridge.adapters.intake import Intake
-from bridge.adapters.net.http_server import HttpServer
+from bridge.adapters.net.crowd import Hall
+from bridge.adapters.net.http_server import HttpServer, Limits
 from bridge.adapters.net.self_signed import self_signed
 from bridge.adapters.net.tls import CertificateReload, client_context, server_context
 from bridge.adapters.own_hosts import OwnHosts
+from bridge.adapters.own_listeners import OwnListeners
 from bridge.adapters.postman import Postman
 from bridge.adapters.receipt_targets import ReceiptTargets
 from bridge.adapters.srmp_server import SrmpServer
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import Config, DefaultPort, Redirect
 from bridge.core.catalogue import Catalogue
+from bridge.core.known_senders import KnownSenders
 from bridge.core.redirection import Redirects, host_of
 from bridge.model.errors import ConfigError, WireError
 from bridge.model.guid import Guid
@@ -37,21 +40,27 @@ class SrmpService:
         intake: Intake,
         catalogue: Callable[[], Catalogue],
         telemetry: Telemetry,
+        senders: KnownSenders | None = None,
+        hall: Hall | None = None,
+        own_ports: Callable[[], Collection[int]] = frozenset,
     ) -> None:
+        """`own_ports`: those of all our listeners, where no receipt goes."""
         self._config, self._names = config, names
         redirects = _table(config.srmp.redirect_in)
         hosts = OwnHosts([*names, *redirects.hosts()])
         _require_reachable(config.srmp.redirect_in, hosts)
-        server = SrmpServer(intake, catalogue, hosts, redirects, telemetry)
-        self._server = HttpServer(server.handle, telemetry)
-        targets = ReceiptTargets(
+        server = SrmpServer(intake, catalogue, hosts, redirects, telemetry, senders=senders)
+        limits = Limits(per_peer=config.listen.per_address)
+        self._server = HttpServer(server.handle, telemetry, limits, hall)
+        self.targets = ReceiptTargets(
             config.srmp.receipt_targets,
             {str(name): address for name, address in config.peers.items()},
             _table(config.srmp.redirect_out),
+            OwnListeners(own_ports, names),
         )
         trust = client_context(config.srmp.ca_file)
-        self.postman = Postman(local, ordinals, targets, telemetry, trust)
-        self.forwarder = Forwarder(targets, telemetry, trust)
+        self.postman = Postman(local, ordinals, self.targets, telemetry, trust)
+        self.forwarder = Forwarder(self.targets, telemetry, trust)
         self._reload: asyncio.Task[None] | None = None
 
     async def start(self) -> dict[str, str]:

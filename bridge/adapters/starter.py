@@ -16,6 +16,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 import msgspec
 from msgspec.structs import FieldInfo
 
+from bridge.adapters.admin_token import TOKEN_FILE, make_token
 from bridge.adapters.mapping_schema import field_words, mapping_schema
 from bridge.config import Config
 from bridge.model.errors import ConfigError
@@ -31,7 +32,7 @@ _HEAD: Final = """\
 # set it. An unknown key is refused. Relative paths count from the folder of this file.
 """
 # In force from the start: where it keeps its files need not be a folder of root's.
-_SET: Final[Mapping[str, str]] = {"data": "data"}
+_SET: Final[Mapping[str, str]] = {"data": "data", "admin.token_file": TOKEN_FILE}
 # What a default cannot show. Each is a line that `#` keeps out of force.
 _SAMPLES: Final[Mapping[str, tuple[str, ...]]] = {
     "queue_manager.names": ("names: [BRIDGE01, bridge01.example.com]",),
@@ -135,7 +136,8 @@ def _shown(value: object) -> str:
 
 
 def write_starter(folder: Path, *, force: bool) -> list[Path]:
-    """All files or none: what is there already is not touched without `force`."""
+    """All files or none: what is there already is not touched without `force`, and a token never:
+    an appliance may be using it."""
     files = {folder / name: text for name, text in starter_files().items()}
     taken = [path.relative_to(folder) for path in files if os.path.lexists(path)]
     if taken and not force:
@@ -146,8 +148,9 @@ def write_starter(folder: Path, *, force: bool) -> list[Path]:
         for path, text in files.items():
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
+        make_token(folder / TOKEN_FILE)
     except OSError as error:
         what = f"cannot write {error.filename} ({error.strerror})"
         mend = "choose a folder of this user's"
         raise ConfigError(what, where=str(folder), mend=mend) from error
-    return list(files)
+    return [*files, folder / TOKEN_FILE]

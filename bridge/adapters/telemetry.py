@@ -105,6 +105,18 @@ class Telemetry:
         self.pending_bytes = gauge("pending_bytes", "And their size.")
         self.oldest_pending = gauge("oldest_pending_seconds", "How long the oldest waits.")
         self.waiting_acks = gauge("waiting_acks", "Acks and receipts that no peer has taken yet.")
+        self.waiting_ack_bytes = gauge("waiting_ack_bytes", "And their size.")
+        self.ack_destinations = gauge("ack_destinations", "Peers and URLs that they wait for.")
+        self.dials = gauge("dials", "Connections to peers that are being opened.")
+        self.known_peers = gauge("known_peers", "Queue managers whose address is remembered.")
+        self.reject_bytes = gauge("reject_bytes", "Refused messages kept whole in this minute.")
+        self.rejects_without_body = gauge(
+            "rejects_without_body", "Rejects whose body was left out since the start."
+        )
+        self.stream_bytes = gauge("stream_bytes", "What is kept of streams, in bytes.")
+        self.seen_ids = gauge("seen_ids", "Ids of plain messages that are remembered.")
+        self.made_topics = gauge("made_topics", "Topics that messages named since the start.")
+        self.cache_bytes = gauge("cache_bytes", "What is remembered of names and streams.")
         self.waiting_forwards = gauge("waiting_forwards", "Messages that wait for other hosts.")
         self.waiting_forward_bytes = gauge("waiting_forward_bytes", "And their size.")
         self.leading = gauge("leading", "0 while it is the standby.")

@@ -23,9 +23,11 @@ def init(
     ] = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
-    """Write a bridge.yaml that names every setting with its default, and a first mapping.
+    """Write a bridge.yaml that names every setting with its default, a first mapping, and a token.
 
-    Nothing is overwritten without --force. What to do next is printed.
+    admin.token is for the admin port; the commands and the web page need it to change something.
+    Nothing is overwritten without --force, and an admin.token that is there is kept. What to do
+    next is printed.
 
     Example: msmq-bridge init bridge01
     """

@@ -49,9 +49,9 @@ class LivePicture:
         return Group(self._head(status), self._topics(status), self._sessions(status))
 
     def _head(self, status: dict[str, Any]) -> Text:
-        state = "ready" if status["ready"] else "; ".join(status["reasons"])
+        state = "; ".join(["ready"] * status["ready"] + status["reasons"])
         kafka = status["kafka"]["bootstrap.servers"]
-        style = "green" if status["ready"] else "red"
+        style = "red" if not status["ready"] else "yellow" if status["reasons"] else "green"
         head = Text.assemble((f"● {state}", style), f"   Kafka {kafka}")
         head.append(f"   sessions {status['session_count']}   streams {status['streams']}")
         head.append("   Ctrl-C stops", style="dim")

@@ -20,6 +20,7 @@ from bridge.adapters.net.admin_client import (
     NotRunning,
     ask,
     credentials,
+    not_let_in,
     object_in,
     trusted,
 )
@@ -30,7 +31,7 @@ from bridge.cli.plan_text import applied, print_outcomes, print_plan
 from bridge.config import Config
 from bridge.core.plan import Options, Plan
 from bridge.core.plan_data import described
-from bridge.model.errors import BridgeError, ConfigError, Unavailable
+from bridge.model.errors import BridgeError, Unavailable
 
 if TYPE_CHECKING:  # the Kafka client is loaded by the commands that talk to Kafka
     from bridge.adapters.kafka.cluster import Cluster, Outcome
@@ -208,9 +209,10 @@ def reload(config: Config, force: bool) -> Reloaded | None:
     headers = {"Content-Length": "0", **credentials(config)}
     path = f"/api/mappings/reload?force={force:d}"
     try:
-        return _understood(
-            url, ask(url, "POST", path, headers, RELOAD_TIMEOUT_S, context=trusted(config))
-        )
+        answer = ask(url, "POST", path, headers, RELOAD_TIMEOUT_S, context=trusted(config))
+        if answer.status in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):
+            raise not_let_in(url, config, "write")
+        return _understood(url, answer)
     except NotRunning:
         return None
 
@@ -223,8 +225,5 @@ def _understood(url: str, answer: Answer) -> Reloaded:
         return Reloaded(applied, int(data.get("unchanged", 0)), notes)
     if status == http.client.CONFLICT and data.get("breaks_order"):
         raise OrderBreaks(data["breaks_order"])
-    if status in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):
-        what = f"the appliance at {url} does not let us write"
-        raise ConfigError(what, where="admin.token_file", mend="give it the appliance's token")
     why = data.get("error", f"it answers {status}")
     raise Unavailable(f"the appliance at {url} keeps its mappings: {why}")

@@ -7,6 +7,7 @@ import gc
 import logging
 import signal
 import sys
+from contextlib import suppress
 from enum import StrEnum
 from typing import Annotated
 
@@ -120,5 +121,7 @@ async def _run(appliance: Appliance, *, live: bool) -> None:
 
 
 def _announce(line: str) -> None:
-    sys.stdout.write(line + "\n")
-    sys.stdout.flush()
+    """The reader of our output may be gone; that must not keep us from stopping in order."""
+    with suppress(OSError):
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()

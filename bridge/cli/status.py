@@ -25,6 +25,7 @@ from bridge.model.errors import Unavailable
 _FOLDED: Final = ("ready", "reasons", "queue_manager", "kafka", "kafka_state", "topic_prefix")
 _FIGURES: Final = ("uptime_s", "session_count", "streams", "pending", "waiting_acks", "rates")
 _LISTS: Final = ("listeners", "queues", "shard_states", "sessions", "acks_by_peer", "stream_list")
+_UNSEEN: Final = "needs_token"  # what was left out
 _TWICE: Final = ("shards", "pending_messages")  # told by others, kept for programs
 _MOST_ROWS: Final = 20
 
@@ -87,7 +88,7 @@ def _redraw(config: Config, answer: dict[str, Any], every: float) -> None:
 def sections(answer: dict[str, Any]) -> Iterator[Table]:
     """Single values first, then a table for each group and each list that has something in it."""
     yield table({"ready": False, **_singles(answer)}, "msmq-bridge")
-    rest = [n for n in answer if n not in (*_FOLDED, *_FIGURES, *_LISTS, *_TWICE)]
+    rest = [n for n in answer if n not in (*_FOLDED, *_FIGURES, *_LISTS, *_TWICE, _UNSEEN)]
     for name in (*_LISTS, *rest):
         value = answer.get(name) if name != "topics" else _other_topics(answer)
         if isinstance(value, dict | list) and value:
@@ -103,6 +104,8 @@ def _singles(answer: dict[str, Any]) -> dict[str, Any]:
             singles |= {f"{words} {key}".replace("_", " "): item for key, item in value.items()}
         elif value not in (None, []):
             singles[words] = value
+    if hidden := answer.get(_UNSEEN):
+        singles["not shown without the admin token"] = ", ".join(hidden).replace("_", " ")
     return singles
 
 

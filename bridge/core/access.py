@@ -1,12 +1,14 @@
-"""Who may send to a queue: `allow:` of its mapping. DM-14, MS-MQQB 3.1.5.8.3"""
+"""Who may send to a queue: `allow:` of its mapping. MS-MQQB 3.1.5.8.3"""
 
 from __future__ import annotations
 
 import ipaddress
 import re
 from collections.abc import Iterable
+from enum import Enum, auto
 from typing import Final
 
+from bridge.model.cache import Cache, text_size
 from bridge.model.guid import Guid
 from bridge.model.message import Message
 
@@ -14,63 +16,90 @@ ANONYMOUS: Final = "S-1-5-7"  # a message without a sender is judged as this one
 EVERYONE: Final = "S-1-1-0"
 _SID: Final = re.compile(r"S-1(-\d+){1,16}", re.IGNORECASE)
 _CACHE: Final = 10_000
+_CACHE_BYTES: Final = 4 << 20
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class AllowedSender(str):
-    """A sender's GUID, a SID, an address or a network in CIDR notation."""
+    """A sender's GUID, a SID, an address or a network in CIDR notation, or GUID@network."""
 
     __slots__ = ()
 
     @classmethod
     def parse(cls, text: str) -> AllowedSender:
         if not _SID.fullmatch(text):
-            try:
-                Guid.parse(text)
-            except ValueError:
-                ipaddress.ip_network(text)
+            guid, at, network = text.rpartition("@")
+            if at:
+                Guid.parse(guid)
+            if at or not is_guid(text):
+                ipaddress.ip_network(network)
         return cls(text)
 
 
-class AccessList:
-    """Permits a message when any of its sender's marks is on the list.
+class Access(Enum):
+    GRANTED = auto()
+    USER_DENIED = auto()  # the list has users, and the message's is not among them
+    PEER_DENIED = auto()  # no user could send this from there: its source is not to be believed
 
-    The SID is the sender's own claim (direct names prove none), the address that of the peer.
+
+class AccessList:
+    """Grants access to a message when one entry fits.
+
+    The SID is the sender's own claim (direct names prove none), the address is that of the peer.
     """
 
     def __init__(self, allowed: Iterable[str]) -> None:
         self._guids: set[Guid] = set()
         self._sids: set[str] = set()
-        self._networks: list[ipaddress.IPv4Network | ipaddress.IPv6Network] = []
+        self._networks: list[Network] = []
+        self._guids_at: dict[Guid, list[Network]] = {}
         for text in allowed:
+            guid, at, network = text.rpartition("@")
             if _SID.fullmatch(text):
                 self._sids.add(text.upper())
-            elif _is_guid(text):
+            elif at:
+                places = self._guids_at.setdefault(Guid.parse(guid), [])
+                places.append(ipaddress.ip_network(network))
+            elif is_guid(text):
                 self._guids.add(Guid.parse(text))
             else:
                 self._networks.append(ipaddress.ip_network(text))
-        self._known: dict[tuple[Guid, str, str], bool] = {}
+        self._known: Cache[tuple[Guid, str, str], Access] = Cache(_CACHE, _CACHE_BYTES)
 
-    def permits(self, message: Message) -> bool:
+    def judge(self, message: Message) -> Access:
         marks = message.source, message.peer, message.sender
         known = self._known.get(marks)
-        if known is None:
-            if len(self._known) >= _CACHE:
-                self._known.clear()
-            known = self._known[marks] = self._judge(*marks)
-        return known
+        if known is not None:
+            return known
+        return self._known.keep(marks, self._judge(*marks), text_size(message.peer, message.sender))
 
-    def _judge(self, source: Guid, peer: str, sender: str) -> bool:
+    def lists(self, guid: Guid, peer: str) -> bool:
+        """Whether it names the queue manager, its address, or both together."""
+        return guid in self._guids or self._is_at_home(guid, peer)
+
+    def _judge(self, source: Guid, peer: str, sender: str) -> Access:
         sids = {sender.upper() or ANONYMOUS, EVERYONE}
-        if source in self._guids or sids & self._sids:
-            return True
-        try:
-            address = ipaddress.ip_address(peer)
-        except ValueError:
-            return False
-        return any(address in network for network in self._networks)
+        if sids & self._sids or self.lists(source, peer):
+            return Access.GRANTED
+        return Access.USER_DENIED if self._sids else Access.PEER_DENIED
+
+    def _is_at_home(self, source: Guid, peer: str) -> bool:
+        places = [*self._networks, *self._guids_at.get(source, ())]
+        return bool(places) and in_networks(peer, places)
 
 
-def _is_guid(text: str) -> bool:
+def in_networks(peer: str, networks: Iterable[Network]) -> bool:
+    """An IPv4 address that came in over an IPv6 socket is judged as IPv4."""
+    try:
+        address = ipaddress.ip_address(peer.partition("%")[0])
+    except ValueError:
+        return False
+    address = getattr(address, "ipv4_mapped", None) or address
+    return any(address in network for network in networks)
+
+
+def is_guid(text: str) -> bool:
     try:
         Guid.parse(text)
     except ValueError:

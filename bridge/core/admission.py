@@ -6,7 +6,9 @@ from typing import Final
 
 import msgspec
 
+from bridge.core.access import Access
 from bridge.core.catalogue import Catalogue, Queue
+from bridge.core.outbox import DESTINATIONS, MEMORY
 from bridge.model.classes import MessageClass
 from bridge.model.guid import NULL_GUID
 from bridge.model.message import INFINITE, Message, Srmp
@@ -20,11 +22,14 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     deadletter_topic: str = ""
     discards_expired: bool = False  # what comes late over HTTP. SR-61
     continues_traces: bool = False  # a record's trace context is ours, which follows the sender's
+    outbox_bytes: int = MEMORY  # acks that wait, in one shard
+    outbox_destinations: int = DESTINATIONS  # hosts that acks of one shard wait for
 
 
 class Refusal(msgspec.Struct, frozen=True):
     message_class: int
     reason: str
+    detail: str = ""  # of this one case; for who reads the reject
 
 
 HOPS: Final = Refusal(MessageClass.NACK_HOP_COUNT_EXCEEDED, "too-many-hops")
@@ -45,21 +50,38 @@ LATE: Final = Refusal(MessageClass.NACK_REACH_QUEUE_TIMEOUT, "time-to-be-receive
 OVER_QUOTA: Final = Refusal(MessageClass.NACK_Q_EXCEED_QUOTA, "over-the-queue-quota")
 TOO_LARGE: Final = Refusal(MessageClass.NACK_Q_EXCEED_QUOTA, "larger-than-the-topic-takes")
 NO_TOPIC: Final = Refusal(MessageClass.NACK_BAD_DST_Q, "topic-cannot-be-made")
+NO_KEY: Final = Refusal(MessageClass.NACK_BAD_DST_Q, "compacted-topic-wants-a-key")
+WRONG_TIME: Final = Refusal(MessageClass.NACK_BAD_DST_Q, "time-is-outside-what-the-topic-takes")
+REFUSED_BY_KAFKA: Final = Refusal(MessageClass.NACK_BAD_DST_Q, "refused-by-kafka")
 NEXT_HOP: Final = Refusal(MessageClass.NACK_BAD_DST_Q, "refused-by-the-next-hop")
 UNKNOWN_TYPE: Final = Refusal(MessageClass.NORMAL, "class-and-receipt-do-not-match")
 FLAWED_SIGNATURE: Final = Refusal(MessageClass.NACK_BAD_SIGNATURE, "signature-is-wrong")
+INTERNAL_ERROR: Final = Refusal(MessageClass.NACK_BAD_DST_Q, "internal-error")
 
 
-def refusal(message: Message, queue: Queue | None) -> Refusal | None:
-    """Rows 3 to 9. One function, because every message goes through it."""
+def kept_out(message: Message, queue: Queue | None, catalogue: Catalogue) -> Refusal | None:
+    """Rows 2, 3 and, for what the peer proves, 8: decided before any state is looked at.
+
+    Such a message may come from a stranger who uses another's name. It leaves a verdict and a
+    reject, and nothing that a later message of the named source depends on.
+    """
+    if reason := foreign(message, catalogue):
+        return reason
     if queue is None:
         return UNKNOWN_QUEUE
+    if queue.access is not None and queue.access.judge(message) is Access.PEER_DENIED:
+        return DENIED
+    return None
+
+
+def refusal(message: Message, queue: Queue) -> Refusal | None:
+    """Rows 4 to 9: for a reason of the message's own. One function: all go through it."""
     if reason := wrong_kind(message, queue):
         return reason
     mapping = queue.mapping
     if message.encrypted:  # row 7: we have no keys, so nobody can have encrypted it for us
         return ENCRYPTED
-    if queue.access is not None and not queue.access.permits(message):  # row 8
+    if queue.access is not None and queue.access.judge(message) is not Access.GRANTED:  # row 8
         return DENIED
     # Row 9. A signature that nobody checked proves nothing (QB-131).
     if mapping.authenticate == "required" and not message.authenticated:

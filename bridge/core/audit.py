@@ -13,6 +13,7 @@ from bridge.model.verdict import Verdict
 
 PER_RECORD: Final = 500
 MAX_BYTES: Final = 900_000  # of one record: below what a broker takes unless told otherwise
+MAX_NAME: Final = 1024  # characters of a destination. Labels have 249 at most, by their protocols
 
 
 class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
@@ -38,6 +39,12 @@ class AuditEntry(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     crc32: int = -1  # of the body, so that reconcile can tell an altered record; -1: not told
 
 
+def shown(destination: str) -> str:
+    """A destination as entries name it. Senders write it as they like, and it only tells: verdicts
+    are found by the message id, and the name of the queue is a field of its own."""
+    return destination if len(destination) <= MAX_NAME else f"{destination[: MAX_NAME - 1]}…"
+
+
 def entry_of(
     message: Message,
     verdict: Verdict,
@@ -54,10 +61,10 @@ def entry_of(
         text or message.id,
         verdict.outcome,
         at,
-        message.destination,
+        shown(message.destination),
         verdict.message_class,
         verdict.reason,
-        queue,
+        queue if topic else shown(queue),  # reconcile compares the queues of records
         topic,
         partition,
         0 if stamp == at else stamp,

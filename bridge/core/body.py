@@ -20,6 +20,7 @@ from bridge.core import variant, xml_value
 from bridge.core.variant import VariantRefused
 from bridge.core.xml_value import XmlRefused
 
+MAX_VALUES: Final = 100_000  # of a JSON text that is decoded; a larger one is only checked
 BINARY_FORMATTER: Final = 768  # what BinaryMessageFormatter sets
 _BSTR: Final = 8
 _LPSTR: Final = 30
@@ -33,6 +34,7 @@ _MARKS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe
 _WHITE: Final = " \t\r\n\ufeff"
 _CONTROLS: Final = bytes(set(range(32)) - set(b"\t\r\n")) + b"\x7f"
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_JUDGED: Final = 1 << 16  # characters at the start that tell text from other data
 _CLAIMS_JSON: Final = re.compile(r'\{\s*["}]')  # and not the {GUID} that Windows likes
 _DECLARED: Final = re.compile(
     rb"""\s{0,64}<\?xml\s[^>]{0,128}?encoding\s{0,8}=\s{0,8}["']([A-Za-z0-9._-]{1,20})["']"""
@@ -130,7 +132,8 @@ def _utf16_text(body: bytes) -> str | None:
     if text is None:
         return None
     text = text.removesuffix("\0")
-    if "\0" in text or _CONTROL.subn("", text)[1] * 4 > len(text):
+    start = text[:_JUDGED]
+    if "\0" in text or _CONTROL.subn("", start)[1] * 4 > len(start):
         return None
     return text
 
@@ -160,8 +163,11 @@ def _look_into(text: str, formatter: str, *, unwrap: bool = True) -> Decoded:
 
 
 def _json(text: str) -> Decoded | None:
-    """None if it only begins like JSON."""
+    """None if it only begins like JSON. Of one with very many values only the text is kept."""
     try:
+        if _has_many_values(text):
+            msgspec.json.decode(text, type=msgspec.Raw)
+            return Decoded(formatter="json", text=text)
         return Decoded(formatter="json", value=msgspec.json.decode(text), text=text)
     except RecursionError:
         return Decoded(formatter="json", text=text, why="json-too-deep")
@@ -169,6 +175,13 @@ def _json(text: str) -> Decoded | None:
         if _CLAIMS_JSON.match(text):
             return Decoded(formatter="json", text=text, why="json-malformed")
         return None
+
+
+def _has_many_values(text: str) -> bool:
+    """Decoding happens in one step that nothing can interrupt: a million lists take a second."""
+    if len(text) <= MAX_VALUES:
+        return False
+    return text.count(",") + text.count("[") + text.count("{") > MAX_VALUES
 
 
 def _xml(text: str, *, unwrap: bool) -> Decoded | None:

@@ -15,12 +15,17 @@ import msgspec
 from bridge.core.access import AccessList
 from bridge.core.mapping_rules import CLOSED, PRIVATE, Defaults, Mappings, QueueMapping
 from bridge.core.patterns import PatternTable
+from bridge.core.readings import reads_body
+from bridge.model.cache import FRAME, Cache, text_size
 from bridge.model.errors import IllegalName
 from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import Message
 from bridge.model.names import Direct, Private, parse_format_name
 
-_CACHE: Final = 10_000  # names come from outside: bounded
+_CACHE: Final = 10_000  # names come from outside: bounded, in bytes too
+_CACHE_BYTES: Final = 16 << 20
+_LONGEST: Final = 1024  # characters of a name whose queue is remembered
+FOREVER_MS: Final = 1 << 62
 UNKNOWN: Final = 0  # partitions of a topic that nobody has looked at
 
 
@@ -29,6 +34,8 @@ class TopicLimits(msgspec.Struct, frozen=True, gc=False):
 
     partitions: int
     max_bytes: int = 5 << 20
+    wants_key: bool = False  # it is compacted
+    before_ms: int = FOREVER_MS  # how much older than its arrival a record may say it is
 
 
 _UNSEEN: Final = TopicLimits(UNKNOWN)
@@ -46,6 +53,8 @@ class Queue(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     journal: str = ""  # topic of the target journal
     journal_partitions: int = 1
     journal_bytes: int = 0xFFFFFFFF  # its topic takes the same records
+    wants_key: bool = False
+    before_ms: int = FOREVER_MS
     any_kind: bool = False  # takes transactional and plain messages, whatever the mapping says
     reserved: str = ""  # no message may name a topic that begins so
 
@@ -120,9 +129,12 @@ class Catalogue:
             or self._unlisted is not None
             or any(queue.mapping.depends_on_message for queue in self.queues)
         )
+        models = self.queues if self._unlisted is None else (*self.queues, self._unlisted)
+        self.reads_bodies = any(reads_body(queue.mapping) for queue in models)
         self._made: dict[str, Queue] = {}  # by name in lower case
         self._numbers: dict[int, str] = {}  # of the private names in `_made`
-        self._cache: dict[str, Queue | None] = {}
+        self._cache: Cache[str, Queue | None] = Cache(_CACHE, _CACHE_BYTES)
+        self.closed: dict[str, str] = {}  # topics that take nothing now, and why
 
     @classmethod
     def of(
@@ -134,6 +146,7 @@ class Catalogue:
 
     def remember(self, other: Self) -> None:
         """The names that another catalogue has seen: their numbers lead to their queues here."""
+        self.closed = dict(other.closed)
         for path in other._made:
             self._by_path(path)
 
@@ -172,7 +185,9 @@ class Catalogue:
             return None
         if limits is None or limits.partitions == UNKNOWN:
             return None
-        return TopicLimits(limits.partitions, min(limits.max_bytes, queue.journal_bytes))
+        kept = self._limits.get(queue.journal) if queue.journal else None
+        both = _both(limits, kept)
+        return msgspec.structs.replace(both, max_bytes=min(both.max_bytes, queue.journal_bytes))
 
     def unknown_topics(self, queue: Queue, message: Message) -> Iterator[str]:
         """Topics of the message that nobody has looked at."""
@@ -184,7 +199,12 @@ class Catalogue:
                 yield queue.journal
 
     def learn(self, topic: str, limits: TopicLimits) -> None:
-        """The topic is there; queues that were found before that know it from now on."""
+        """The topic is there; queues that were found before that know it from now on.
+
+        One that has more partitions than before keeps to those it had: its streams are in them."""
+        before = self._limits.get(topic)
+        if before is not None and UNKNOWN < before.partitions < limits.partitions:
+            limits = msgspec.structs.replace(limits, partitions=before.partitions)
         if topic not in self._limits and len(self._limits) >= _CACHE:
             del self._limits[next(iter(self._limits))]
         self._limits[topic] = limits
@@ -192,7 +212,36 @@ class Catalogue:
             model = self._model_of(path)
             if model is not None and topic in (queue.topic, queue.journal):
                 self._made[path] = self._from(model, path)
+        self._learn_listed(topic)
         self._cache.clear()
+
+    def _learn_listed(self, topic: str) -> None:
+        """Queues that are listed, and models of those that patterns find."""
+        changed = {
+            id(queue): _seen(queue, self._limits)
+            for queue in self.queues
+            if topic and topic in (queue.topic, queue.journal)
+        }
+        if not changed:
+            return
+        self.queues = tuple(changed.get(id(queue), queue) for queue in self.queues)
+        self._by_name = {name: changed.get(id(q), q) for name, q in self._by_name.items()}
+        self._by_number = {number: changed.get(id(q), q) for number, q in self._by_number.items()}
+        self._patterns = PatternTable(
+            (queue.name, queue) for queue in self.queues if queue.mapping.queue.has_wildcard
+        )
+
+    def topics(self) -> set[str]:
+        """Those that records go to, as far as they are known."""
+        named = {topic for queue in self.queues for topic in (queue.topic, queue.journal) if topic}
+        return named | {t for t, known in self._limits.items() if known.partitions != UNKNOWN}
+
+    def is_closed(self, queue: Queue, message: Message) -> bool:
+        """Whether a topic that the message needs takes nothing now."""
+        return (
+            queue.topic_of(message.label, message.source) in self.closed
+            or queue.journal in self.closed
+        )
 
     def find(self, destination: str) -> Queue | None:
         """The queue behind a destination as a sender wrote it.
@@ -206,9 +255,7 @@ class Catalogue:
             pass
         queue, is_final = self._look_up(destination)
         if is_final:
-            if len(self._cache) >= _CACHE:
-                self._cache.clear()
-            self._cache[destination] = queue
+            self._cache.keep(destination, queue, text_size(destination))
         return queue
 
     def _look_up(self, destination: str) -> tuple[Queue | None, bool]:
@@ -241,7 +288,14 @@ class Catalogue:
     def _model_of(self, path: str) -> Queue | None:
         return self._patterns.find(path) or self._unlisted
 
+    @property
+    def cached_bytes(self) -> int:
+        """Bytes of names that peers made us remember, about."""
+        return self._cache.size + len(self._made) * FRAME
+
     def _make(self, model: Queue, path: str) -> Queue:
+        if len(path) > _LONGEST:  # no queue has such a name: it is made again when it comes again
+            return self._from(model, path)
         if len(self._made) >= _CACHE:
             self._forget(next(iter(self._made)))
         if path.startswith(PRIVATE):
@@ -272,6 +326,8 @@ class Catalogue:
             topic=topic,
             partitions=limits.partitions,
             max_bytes=min(limits.max_bytes, kept.max_bytes) if journal else limits.max_bytes,
+            wants_key=limits.wants_key or (bool(journal) and kept.wants_key),
+            before_ms=min(limits.before_ms, kept.before_ms) if journal else limits.before_ms,
             journal=journal,
             journal_partitions=kept.partitions,
             journal_bytes=kept.max_bytes if journal else 0xFFFFFFFF,
@@ -279,19 +335,41 @@ class Catalogue:
 
 
 def _queue(mapping: QueueMapping, limits: Mapping[str, TopicLimits]) -> Queue:
-    topic, journal = mapping.topic_name, mapping.journal_for(mapping.queue)
-    known, kept = limits.get(topic, _UNSEEN), limits.get(journal, _UNSEEN)
-    fits = min(known.max_bytes, kept.max_bytes) if journal in limits else known.max_bytes
-    return Queue(
+    queue = Queue(
         mapping=mapping,
         name=str(mapping.queue),
-        topic=topic,
-        partitions=known.partitions,
-        max_bytes=fits,  # the journal takes the same records
+        topic=mapping.topic_name,
         access=None if mapping.allow is None else AccessList(mapping.allow),
-        journal=journal,
-        journal_partitions=kept.partitions,
-        journal_bytes=kept.max_bytes if journal in limits else 0xFFFFFFFF,
+        journal=mapping.journal_for(mapping.queue),
+    )
+    return _seen(queue, limits)
+
+
+def _seen(queue: Queue, limits: Mapping[str, TopicLimits]) -> Queue:
+    """With what is known of its topic and its journal."""
+    kept = limits.get(queue.journal)
+    known = limits.get(queue.topic, _UNSEEN)
+    both = _both(known, kept)
+    return msgspec.structs.replace(
+        queue,
+        partitions=both.partitions,
+        max_bytes=both.max_bytes,
+        wants_key=both.wants_key,
+        before_ms=both.before_ms,
+        journal_partitions=_UNSEEN.partitions if kept is None else kept.partitions,
+        journal_bytes=0xFFFFFFFF if kept is None else kept.max_bytes,
+    )
+
+
+def _both(limits: TopicLimits, journal: TopicLimits | None) -> TopicLimits:
+    """The journal takes the same records."""
+    if journal is None:
+        return limits
+    return TopicLimits(
+        limits.partitions,
+        min(limits.max_bytes, journal.max_bytes),
+        limits.wants_key or journal.wants_key,
+        min(limits.before_ms, journal.before_ms),
     )
 
 

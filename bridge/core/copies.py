@@ -16,6 +16,8 @@ from bridge.model.classes import MessageClass
 from bridge.model.message import Message
 
 _REJECT_BYTES: Final = 7 << 20  # the rejects topic takes 8 MiB
+OMITTED: Final = "msmq.body-omitted"  # bytes of a body that was not kept
+_SMALL: Final = 1024  # bytes of a header that is kept without the body
 _WHOLE: Final = ("msmq.wire",)  # has all other headers
 _WHOLE_HTTP: Final = ("msmq.soap", "msmq.extension")  # together likewise
 _USUAL_HEADERS: Final = QueueSettings().headers
@@ -61,7 +63,7 @@ def reject_record(message: Message, queue: Queue | None, reason: Refusal, stage:
         "__connect.errors.connector.name": b"msmq-bridge",
         "__connect.errors.stage": stage,
         "__connect.errors.exception.class.name": name.encode(),
-        "__connect.errors.exception.message": reason.reason.encode(),
+        "__connect.errors.exception.message": _told(reason),
     }
     record = Record(
         topic="",  # the sink's rejects topic
@@ -73,6 +75,32 @@ def reject_record(message: Message, queue: Queue | None, reason: Refusal, stage:
     return bounded(record, message)
 
 
+def diverted(record: Record, reason: Refusal) -> Record:
+    """Among the rejects, in place of a copy that its topic does not take."""
+    told = {
+        "msmq.outcome": b"%d" % reason.message_class,
+        "__connect.errors.topic": record.topic.encode(),
+        "__connect.errors.connector.name": b"msmq-bridge",
+        "__connect.errors.stage": b"COPY",
+        "__connect.errors.exception.class.name": MessageClass(reason.message_class).name.encode(),
+        "__connect.errors.exception.message": _told(reason),
+    }
+    headers = record.headers | told
+    return _cut(msgspec.structs.replace(record, topic="", partition=None, headers=headers))
+
+
+def _told(reason: Refusal) -> bytes:
+    text = f"{reason.reason}: {reason.detail}" if reason.detail else reason.reason
+    return text.encode("utf-8", "replace")
+
+
+def without_body(record: Record) -> Record:
+    """A reject of an address that is above its budget: what identifies the message stays."""
+    headers = {name: value for name, value in record.headers.items() if len(value) <= _SMALL}
+    headers[OMITTED] = b"%d" % len(record.value)
+    return msgspec.structs.replace(record, value=b"", headers=headers)
+
+
 def bounded(record: Record, message: Message) -> Record:
     """No record may be too large for our topics: it would stop the shard."""
     if size_of(record) > _REJECT_BYTES:
@@ -80,4 +108,15 @@ def bounded(record: Record, message: Message) -> Record:
         for large in [key for key, value in headers.items() if len(value) > OTHER_HEADERS]:
             if large not in kept:
                 del headers[large]
-    return record
+    return _cut(record)
+
+
+def _cut(record: Record) -> Record:
+    """The last resort: what our topics take of it, and that it was more."""
+    if size_of(record) <= _REJECT_BYTES:
+        return record
+    headers = {k: v for k, v in record.headers.items() if len(v) <= OTHER_HEADERS}
+    whole = len(record.value)
+    left = msgspec.structs.replace(record, headers=headers | {"msmq.cut": b"%d" % whole})
+    room = max(0, _REJECT_BYTES - size_of(left) + whole)
+    return msgspec.structs.replace(left, value=record.value[:room])

@@ -24,7 +24,6 @@ from msgspec.structs import replace
 
 from bridge.core.admission import Policy, deadline_of, is_past
 from bridge.core.ports import Forward
-from bridge.model.errors import WireError
 from bridge.model.guid import Guid
 from bridge.model.message import FOUR_DAYS, Message, Onward
 from bridge.wire.srmp.convert import format_name, message_from_request
@@ -89,7 +88,7 @@ def message_of(forward: Forward, at_ms: int) -> Message:
             destination=onward.url,
             is_here=False,
         )
-    except WireError:  # an earlier version took what we would not; it still leaves a trace
+    except Exception:  # an earlier version took what we would not; it still leaves a trace
         guid, _, ordinal = forward.id.partition("\\")
         message = Message(
             source=Guid.parse(guid),

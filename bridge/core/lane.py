@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Final
 from zlib import crc32
 
-from bridge.core.admission import Policy, foreign, refusal
-from bridge.core.audit import AuditEntry
+from bridge.core.admission import Policy, kept_out, refusal
+from bridge.core.audit import AuditEntry, shown
 from bridge.core.catalogue import Catalogue, Queue
 from bridge.core.history import History
 from bridge.core.mapper import Mapper
@@ -59,7 +59,8 @@ class Lane:
         self.is_open = True
         self._topic, self._queue_name = queue.topic, queue.name
         self._key, self._partition, self._headers, self._own = common
-        self._destination, self._peer = message.destination, message.peer
+        self._source, self._peer = message.source, message.peer
+        self._destination = shown(message.destination)
         self._prefix = f"{message.source}\\"
         self._skew = policy.clock_skew_s
         self._lasts = min(_lasts(message.time_to_reach_queue), _lasts(message.time_to_be_received))
@@ -103,17 +104,18 @@ class Lane:
     ) -> None:
         """Add those that were not here before. Row 1"""
         kind, skew, lasts, most = self.kind, self._skew, self._lasts, self._most
+        source, queue, peer = self._source, self._queue_name, self._peer
         for message in messages[start:] if start else messages:
             now = message.arrived_ms // 1000
             if (
                 message.kind is not kind
-                or (message.source, message.ordinal) in history
+                or (seen := (source, queue, message.ordinal)) in history
                 or now - message.sent_time - skew > lasts
                 or len(message.body) + 4 * len(message.wire) > most
             ):
                 break
-            history.add(message.source, message.ordinal, now)
             self._add(message, None, records, entries)
+            history.add(seen, peer, now)
 
     def _add(
         self,
@@ -156,11 +158,12 @@ class Lane:
 def _is_usual(message: Message, queue: Queue, catalogue: Catalogue) -> bool:
     """Whether the rules have nothing to say about messages of this kind, now or at the commit."""
     return (
-        foreign(message, catalogue) is None
+        kept_out(message, queue, catalogue) is None
         and refusal(message, queue) is None
         and queue.is_settled
         and not queue.retains
         and not queue.journal
+        and not (catalogue.closed and catalogue.is_closed(queue, message))
         and queue.mapping.quota_kb is None
         and not message.ack
         and not message.journal

@@ -44,7 +44,7 @@ __all__ = [
 
 Kilobytes = Annotated[int, Meta(ge=1, le=0xFFFFFFFF, description="a size in KB (1 or more)")]
 Allowed = Annotated[
-    AllowedSender, Meta(description="a sender's GUID, a SID, an address or a network")
+    AllowedSender, Meta(description="a sender's GUID, a SID, an address, a network or GUID@network")
 ]
 ReaderName = Annotated[
     str,

@@ -18,6 +18,7 @@ from typing import Final, Generic, TypeVar
 
 PRIVATE: Final = "private$\\"
 MAX_TOPIC: Final = 249
+_KEPT: Final = 1024  # characters of names whose topic is remembered
 QUEUE: Final = "{queue}"
 LABEL: Final = "{label}"
 SOURCE: Final = "{source}"
@@ -87,7 +88,6 @@ def fill_plainly(template: str, queue: str) -> str:
     return template.replace(QUEUE, _NOT_IN_TOPIC.sub("-", queue))
 
 
-@lru_cache(maxsize=10_000)
 def fill_topic(template: str, queue: str, label: str = "", source: str = "") -> str:
     """A legal topic, whatever the sender wrote.
 
@@ -96,6 +96,11 @@ def fill_topic(template: str, queue: str, label: str = "", source: str = "") -> 
     - `.` and `..` become hyphens, and so does an underscore in front that the mapping did not
       write: such topics belong to Kafka (`__consumer_offsets`) and to the bridge.
     """
+    is_short = len(queue) + len(label) <= _KEPT  # they come from peers
+    return (_known_topic if is_short else _fill_topic)(template, queue, label, source)
+
+
+def _fill_topic(template: str, queue: str, label: str, source: str) -> str:
     values = {QUEUE: queue, LABEL: label or NO_LABEL, SOURCE: source}
     whole = _PLACEHOLDER.sub(lambda found: values[found[0]], template)
     name = _NOT_IN_TOPIC.sub("-", whole)
@@ -107,3 +112,6 @@ def fill_topic(template: str, queue: str, label: str = "", source: str = "") -> 
     if name.startswith("_") and not template.startswith("_"):
         return "-" + name[1:]
     return name
+
+
+_known_topic: Final = lru_cache(maxsize=10_000)(_fill_topic)

@@ -159,7 +159,12 @@ def _retention(topic: Wanted, there: TopicState) -> Iterator[Change]:
             topic.kept_ms if topic.own_partitions else topic.least_ms,
             _too_short(topic),
         )
-    size = there.number("retention.bytes")
+    size, most = there.number("retention.bytes"), dict(topic.config).get("retention.bytes")
+    if most is not None:  # one of our own that peers could fill
+        if size == FOREVER:
+            why = "peers decide how large it becomes; set a bound that fits the disks"
+            yield _warn(topic, "retention.bytes", size, int(most), why)
+        return
     if size is not None and size != FOREVER:
         why = "a full topic drops records whatever their age; set -1 if there is room on the disks"
         yield _warn(topic, "retention.bytes", size, FOREVER, why)

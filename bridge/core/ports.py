@@ -8,6 +8,7 @@ from typing import Final, Protocol
 import msgspec
 
 from bridge.core.posted import Due
+from bridge.model.errors import SinkUnavailable
 from bridge.model.message import Onward
 
 Headers = dict[str, bytes]
@@ -37,11 +38,22 @@ class OutboxEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     host: str = ""  # else, or when it has no session: name or address
     packet: bytes
     url: str = ""  # over HTTP: the packet is an envelope for this URL, asked for by `host`
-    expires: int = 0  # Unix seconds; 0 is never
+    expires: int = 0  # Unix seconds; 0: made by an older version, see Shard.restore
+    cause: str = ""  # address of the peer whose message made us owe it, if that is not `host`
 
     @property
     def key(self) -> str:
         return f"{OUTBOX}{self.ordinal}"
+
+    @property
+    def address(self) -> str:
+        """The address that it is counted for."""
+        return self.cause or self.host
+
+    @property
+    def destination(self) -> str:
+        """Where it goes: a URL, a queue manager or a host."""
+        return (self.url or self.queue_manager or self.host).lower()
 
     def encode(self) -> bytes:
         return msgspec.msgpack.encode(self)
@@ -93,6 +105,7 @@ class Unit(msgspec.Struct, kw_only=True):
     audit: list[bytes] = []
     rejects: list[Record] = []
     acks: list[OutboxEntry] = []  # they are in `state`; once committed they may leave
+    dropped: list[OutboxEntry] = []  # acks that are owed no more: expired, or at a bound
     due: list[Due] = []  # receipts of streams, likewise
     forwards: list[Forward] = []  # messages for other hosts, likewise
     claims: list[Claim] = []
@@ -108,6 +121,25 @@ class Snapshot(msgspec.Struct, frozen=True):
     seen: Sequence[bytes]
 
 
+class RefusedRecord(msgspec.Struct, frozen=True):
+    """A record of a unit that Kafka does not take, however often it gets it."""
+
+    position: int  # in `Unit.records`
+    topic: str
+    error: str  # as Kafka names it: INVALID_RECORD
+    text: str = ""
+    timestamp_ms: int = 0
+    of_topic: bool = False  # it is the topic that is gone or closed to us, not this record
+
+
+class UnitRefused(SinkUnavailable):
+    """The unit as it is will never be committed. `refused` tells why, if the unit was traced."""
+
+    def __init__(self, what: str, refused: Sequence[RefusedRecord] = ()) -> None:
+        super().__init__(what)
+        self.refused = refused
+
+
 class ShardSink(Protocol):
     """One shard's way into Kafka. Its identity is fixed, so a new owner fences the old one."""
 
@@ -117,12 +149,16 @@ class ShardSink(Protocol):
         Raises SinkUnavailable; call it again then.
         """
 
-    async def publish(self, unit: Unit) -> None:
+    async def publish(self, unit: Unit, *, traced: bool = False) -> None:
         """Return once the whole unit is committed.
 
         Raises SinkUnavailable when it is not, or when nobody can tell: the sink is closed then,
-        and `open` says what happened.
+        and `open` says what happened. Raises UnitRefused when the same unit would fail again.
+        A `traced` unit costs more for each record, and UnitRefused names the records.
         """
+
+    def let_go(self) -> None:
+        """Wait no longer for the unit that is under way: it cannot be committed."""
 
     async def close(self) -> None:
         """Give the shard up. What was not committed never happened."""

@@ -60,6 +60,9 @@ class PostedStreams(Table[Posted]):
     def __init__(self) -> None:
         super().__init__(PREFIX, Posted())
 
+    def advance(self, key: StreamKey, row: Posted) -> None:
+        self._set(key, row)
+
     def unreceipted(self) -> list[Due]:
         """What senders may not have heard before we stopped. SR-81"""
         return [due_of(key, row) for key, row in self.items() if row.number > row.receipted]

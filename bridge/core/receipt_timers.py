@@ -1,6 +1,7 @@
 """When the receipt of a stream is due: a moment after its last message. SR-34, SR-35, SR-37
 
-Pure: time is an argument, in seconds of any clock that only goes forward.
+Pure: time is an argument, in seconds of any clock that only goes forward. Senders name the streams,
+so there is a bound: at the bound the receipt that is due first leaves at once.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ from typing import Final
 
 from bridge.core.posted import Due
 from bridge.core.streams import StreamKey
+from bridge.protocol.timers import Deadlines
 
+MOST: Final = 65_536  # streams that wait
 DELAY_S: Final = 0.5
 LONGEST_S: Final = 10.0
 
 
 class _Waiting:
-    __slots__ = ("at", "due", "oldest")
+    __slots__ = ("due", "oldest")
 
-    def __init__(self, due: Due, oldest: float | None, at: float) -> None:
-        self.due, self.oldest, self.at = due, oldest, at
+    def __init__(self, due: Due, oldest: float | None) -> None:
+        self.due, self.oldest = due, oldest
 
 
 class ReceiptTimers:
@@ -26,41 +29,55 @@ class ReceiptTimers:
 
     def __init__(self) -> None:
         self._waiting: dict[StreamKey, dict[int, _Waiting]] = {}  # by the stream's id
+        self._times = Deadlines[tuple[StreamKey, int]]()
+
+    def __len__(self) -> int:
+        return len(self._times)
 
     def add(self, due: Due, now: float) -> list[Due]:
         """What is to be sent at once."""
-        of_key = self._waiting.setdefault(due.key, {})
-        waiting = of_key.get(due.id)
+        waiting = self._waiting.get(due.key, {}).get(due.id)
         if due.is_repeated:
-            if waiting is None:
-                of_key[due.id] = _Waiting(due, None, now + DELAY_S)
-            return []
-        # A stream that another one has followed need not wait any longer.
-        sent = [of_key.pop(other).due for other in list(of_key) if other != due.id]
+            return [] if waiting is not None else self._wait(due, None, now)
+        sent = self._overtaken(due)
         if waiting is None:
-            of_key[due.id] = _Waiting(due, now, now + DELAY_S)
-            return sent
+            return [*sent, *self._wait(due, now, now)]
         if due.number > waiting.due.number:  # lastOrdinal never falls
             waiting.due = due
         if waiting.oldest is None:
             waiting.oldest = now
         if now - waiting.oldest < LONGEST_S:
-            waiting.at = now + DELAY_S
+            self._times.set((due.key, due.id), now + DELAY_S)
             return sent
-        del self._waiting[due.key]
-        return [*sent, waiting.due]
+        return [*sent, self._end(due.key, due.id)]
+
+    def has(self, key: StreamKey) -> bool:
+        """A receipt of this stream, or of its source to this queue, is due later."""
+        return bool(self._waiting.get(key))
 
     def fire(self, now: float) -> list[Due]:
         """Those whose time has come. SR-35"""
-        fired: list[Due] = []
-        for key, of_key in list(self._waiting.items()):
-            for stream_id, waiting in list(of_key.items()):
-                if waiting.at <= now:
-                    fired.append(of_key.pop(stream_id).due)
-            if not of_key:
-                del self._waiting[key]
-        return fired
+        return [self._end(key, stream_id) for key, stream_id in self._times.due(now)]
 
     def next_wakeup(self) -> float | None:
-        times = (waiting.at for of_key in self._waiting.values() for waiting in of_key.values())
-        return min(times, default=None)
+        return self._times.next_wakeup()
+
+    def _wait(self, due: Due, oldest: float | None, now: float) -> list[Due]:
+        first = self._times.first() if len(self._times) >= MOST else None
+        sent = [] if first is None else [self._end(*first)]
+        self._waiting.setdefault(due.key, {})[due.id] = _Waiting(due, oldest)
+        self._times.set((due.key, due.id), now + DELAY_S)
+        return sent
+
+    def _overtaken(self, due: Due) -> list[Due]:
+        """A stream that another one has followed need not wait any longer."""
+        others = [one for one in self._waiting.get(due.key, ()) if one != due.id]
+        return [self._end(due.key, other) for other in others]
+
+    def _end(self, key: StreamKey, stream_id: int) -> Due:
+        of_key = self._waiting[key]
+        ended = of_key.pop(stream_id).due
+        if not of_key:
+            del self._waiting[key]
+        self._times.stop((key, stream_id))
+        return ended

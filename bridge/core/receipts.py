@@ -1,8 +1,8 @@
 """What we owe a sender for a message that has its verdict. MS-MQQB 3.1.7.15, 3.1.7.17
 
 An ack is made once, with its id and its bytes, and lies in the outbox (the state topic) from the
-transaction of its cause until the peer has session-acked it. So a restart neither loses it nor
-sends a second one with another id.
+transaction of its cause until the peer has session-acked it, or its time is over. So a restart
+neither loses it nor sends a second one with another id.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import (
     ACK_ARRIVAL,
     ACK_RECEIVE,
+    FOUR_DAYS,
     INFINITE,
     NACK_ARRIVAL,
     RECOVERABLE,
@@ -30,8 +31,11 @@ from bridge.model.message import (
 from bridge.model.names import Direct, Private, Public, parse_format_name
 from bridge.protocol.binary.order_acks import to_order_queue
 from bridge.wire.binary.acks import FinalAckBody
-from bridge.wire.binary.convert import packet_from_message
+from bridge.wire.binary.convert import message_from_packet, packet_from_message
+from bridge.wire.binary.packet import UserMessage
 
+LEAST_S: Final = 600  # an ack to a message that had less time is tried for so long
+MAX_HOST: Final = 255  # characters of a host name. RFC 1035 2.3.4
 _U32: Final = Struct("<I")
 _RECEIVE_STAGE: Final = 0xC000  # a class with one of these bits is an ack already
 _ACKS: Final = (MessageClass.REPORT, MessageClass.ACK_REACH_QUEUE, MessageClass.ORDER_ACK)
@@ -126,7 +130,13 @@ class Receipts:
             body=body.encode("utf-16-le", "surrogatepass"),
         )
         packet = packet_from_message(trace).pack()
-        yield OutboxEntry(ordinal=ordinal, host=str(queue), packet=packet)  # not a QM's GUID
+        yield OutboxEntry(
+            ordinal=ordinal,
+            host=str(queue),  # not a QM's GUID
+            packet=packet,
+            expires=expires_of(message),
+            cause=message.peer,
+        )
 
     def _final(
         self, message: Message, tx: Transaction, message_class: int, via: Guid
@@ -151,7 +161,11 @@ class Receipts:
         )
         # A routed message came from a neighbour of its source, and its ack goes back that way.
         return OutboxEntry(
-            ordinal=ordinal, queue_manager=str(via), host=message.peer, packet=packet.pack()
+            ordinal=ordinal,
+            queue_manager=str(via),
+            host=message.peer,
+            packet=packet.pack(),
+            expires=expires_of(message),
         )
 
     def _admin(self, message: Message, message_class: int, via: Guid) -> Iterator[OutboxEntry]:
@@ -182,7 +196,14 @@ class Receipts:
         except WireError:  # the names of the ack made it larger than a packet may be
             bare = msgspec.structs.replace(ack, body=b"", body_type=0)
             packet = packet_from_message(bare).pack()
-        yield OutboxEntry(ordinal=ordinal, queue_manager=queue_manager, host=host, packet=packet)
+        yield OutboxEntry(
+            ordinal=ordinal,
+            queue_manager=queue_manager,
+            host=host,
+            packet=packet,
+            expires=expires_of(message),
+            cause=message.peer,
+        )
 
     def _where(self, message: Message, via: Guid) -> tuple[str, str, Guid] | None:
         """Who takes messages for the administration queue: GUID, host, QueueManagerAddress."""
@@ -199,10 +220,32 @@ class Receipts:
         if isinstance(name, Public):  # no directory: only `peers` can say where it is
             return ("", str(name.guid), NULL_GUID) if str(name.guid) in self._peers else None
         if isinstance(name, Direct) and name.protocol in ("OS", "TCP"):
+            if len(name.host) > MAX_HOST:
+                return None
             if name.host.lower() in self._names or name.host == ".":
                 return str(self.local), "", NULL_GUID
             return "", name.host, NULL_GUID
         return None
+
+
+def expires_of(message: Message) -> int:
+    """When an ack to this message ends, in Unix seconds: after the time that the message had, and
+    four days at most. Counted from `arrived_ms`, which is when the ack is made."""
+    had = max(message.time_to_reach_queue, message.time_to_be_received)
+    return message.arrived_ms // 1000 + min(max(had, LEAST_S), FOUR_DAYS)
+
+
+def bare(entry: OutboxEntry) -> OutboxEntry:
+    """The same ack, without the body of the message that it is about. A receipt over HTTP, an ack
+    that has no such body, and a final ack are returned as they are."""
+    if entry.url:
+        return entry
+    packet = UserMessage.unpack(entry.packet)
+    ack = message_from_packet(packet, "", 0)
+    if not ack.body or ack.destination.rpartition("\\")[2].lower() in _SYSTEM_QUEUES:
+        return entry
+    ack = msgspec.structs.replace(ack, body=b"", body_type=0, wire=b"")
+    return msgspec.structs.replace(entry, packet=packet_from_message(ack).pack())
 
 
 def _may_be_acked(message: Message) -> bool:

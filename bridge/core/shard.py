@@ -3,47 +3,67 @@
 A shard decides as messages come and collects every effect in the unit that is being filled. Its
 memory runs ahead of Kafka by the units that are not committed yet; when one of them fails, the
 shard is thrown away and built anew from what Kafka says (`restore`).
+
+What the peer may not do is decided before streams and seen ids are looked at, and they change only
+when everything else about a message is done. So a message that makes us raise is undone by cutting
+the unit back to where it was, and is refused alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 from zlib import crc32
 
 import msgspec
 
 from bridge.core import audit, chunks, forwards, posted
+from bridge.core.access import Access
 from bridge.core.admission import (
+    DENIED,
     EXPIRED,
     HOPS,
+    INTERNAL_ERROR,
     LATE,
     MAX_HOPS,
     NEXT_HOP,
+    NO_KEY,
     NO_TOPIC,
     OVER_QUOTA,
     TOO_LARGE,
+    UNKNOWN_QUEUE,
+    WRONG_TIME,
     Policy,
     Refusal,
     expiry,
     fits_journal,
-    foreign,
     is_identified,
     is_over_machine_quota,
     is_over_quota,
     is_past,
+    kept_out,
     refusal,
+    size_on_wire,
     unroutable,
 )
-from bridge.core.catalogue import Catalogue, Queue
-from bridge.core.copies import bounded, dead_letter, is_whole, journal_record, reject_record
+from bridge.core.catalogue import Catalogue, Queue, TopicLimits
+from bridge.core.copies import (
+    bounded,
+    dead_letter,
+    diverted,
+    is_whole,
+    journal_record,
+    reject_record,
+    without_body,
+)
 from bridge.core.forwards import Ending, Forwards, Room
-from bridge.core.history import History, mark_of
+from bridge.core.history import History, SeenId, mark_of
 from bridge.core.http_receipts import HttpReceipts
 from bridge.core.lane import Lane, most_headers, sequence_of
 from bridge.core.mapper import Mapper
 from bridge.core.mapping import Traces, size_of
 from bridge.core.mapping_rules import QueueSettings
+from bridge.core.outbox import Outbox
 from bridge.core.ports import (
     FORWARDS,
     OUTBOX,
@@ -57,7 +77,9 @@ from bridge.core.ports import (
 )
 from bridge.core.posted import PREFIX as POSTED
 from bridge.core.posted import Due, Posted, PostedStreams
-from bridge.core.receipts import Receipts
+from bridge.core.readings import INLINE, Readings, Wanted, wanted_of
+from bridge.core.receipts import Receipts, bare
+from bridge.core.reject_budget import DEAD_LETTERS, RejectBudget
 from bridge.core.retained.fates import PREFIX as FATES
 from bridge.core.retained.fronts import FRONT, Fronts
 from bridge.core.retained.keeping import Keeper
@@ -65,15 +87,27 @@ from bridge.core.retained.leaving import Leaving
 from bridge.core.retained.naming import DEADLETTER, journal_of
 from bridge.core.retained.quotas import Shortage
 from bridge.core.streams import PREFIX, Place, StreamKey, Streams, place, stream_key
+from bridge.model.cache import Cache, text_size
 from bridge.model.classes import MessageClass
 from bridge.model.guid import NULL_GUID, Guid
-from bridge.model.message import JOURNAL_NEGATIVE, NO_KIND, Message, Onward, Srmp, Transaction
+from bridge.model.message import (
+    FOUR_DAYS,
+    JOURNAL_NEGATIVE,
+    NO_KIND,
+    Message,
+    Onward,
+    Srmp,
+    Transaction,
+)
 from bridge.model.verdict import (
     ACCEPTED,
     BUSY,
     DUPLICATE,
     HANDED_ON,
+    NOT_OF_SESSION,
     STILL_WAITING,
+    TOO_MANY_STREAMS,
+    TOPIC_UNAVAILABLE,
     WAITING,
     Cursor,
     Outcome,
@@ -82,8 +116,12 @@ from bridge.model.verdict import (
 
 UNIT_KEY: Final = "unit"
 _DEAD_LETTERS: Final = (OVER_QUOTA, EXPIRED, LATE, NEXT_HOP)
-_LANES: Final = 10_000
+_LANES: Final = 10_000  # they come from outside: bounded, in bytes too
+_LANES_BYTES: Final = 32 << 20
+_LANE: Final = 2048  # bytes of a lane beside the names and headers of its messages
 SWEEP_S: Final = 86_400
+EXPIRE_S: Final = 60  # between two looks for acks whose time is over
+BODY: Final = 4096  # bytes of a packet: an ack below them has no body worth taking out
 _USUAL_HEADERS: Final = QueueSettings().headers
 
 
@@ -100,25 +138,30 @@ class Shard:
         receipts: Receipts | None = None,
         room: Room | None = None,
         keeper: Keeper | None = None,
+        rejects: RejectBudget | None = None,
     ) -> None:
-        """`room` is for what waits to go to other hosts, `keeper` for what waits for readers; all
-        shards of a process share them."""
+        """`room` is for what waits to go to other hosts, `keeper` for what waits for readers,
+        `rejects` for what is refused; all shards of a process share them."""
         self._policy = policy
+        self._reject_budget = rejects or RejectBudget()
         self._receipts = receipts or Receipts()
         self.use(catalogue)
         self.streams = Streams()
         self.posted = PostedStreams()
         self.history = History()
         self.kept: dict[str, bytes] = {}  # state entries that are not streams
-        self.outbox: dict[int, OutboxEntry] = {}
+        self.outbox = self._new_outbox()
         self.forwards = Forwards(room or Room(policy.quota_kb * 1024))
         self.fronts = Fronts()
         self.keeper = keeper  # set before the first message comes
         self._kept_now: list[int] = []  # lookup ids of messages in the unit that fills
         self._kept_before: list[int] = []  # and in the one that may be under way
         self._unit_number = 0
-        self._swept = 0
+        self._swept = self._expired = 0
         self._via = NULL_GUID
+        self._is_routed = False
+        self.faults: list[tuple[Message, Exception]] = []  # what was refused for a fault of ours
+        self._doomed: Refusal | None = None  # why Kafka will not take the message at hand
         self._begin()
 
     def _begin(self) -> None:
@@ -127,6 +170,7 @@ class Shard:
         self._entries: list[audit.AuditEntry] = []
         self._state: dict[str, bytes | None] = {}
         self._acks: list[OutboxEntry] = []
+        self._dropped: list[OutboxEntry] = []
         self._claims: list[Claim] = []
         self._due: list[Due] = []
         self._forwards: list[Forward] = []
@@ -138,11 +182,17 @@ class Shard:
         self._catalogue = catalogue
         traces = Traces.CONTINUED if self._policy.continues_traces else Traces.PASSED
         self._mapper = Mapper(catalogue, traces)
-        self._lanes: dict[StreamKey, Lane] = {}
+        self._lanes: Cache[StreamKey, Lane] = Cache(_LANES, _LANES_BYTES)
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Become what the shard's committed transactions made of it."""
-        self.streams, self.history, self.kept, self.outbox = Streams(), History(), {}, {}
+    def _new_outbox(self) -> Outbox:
+        return Outbox(self._policy.outbox_bytes, self._policy.outbox_destinations)
+
+    def restore(self, snapshot: Snapshot, now_s: int = 0) -> None:
+        """Become what the shard's committed transactions made of it. What is over a bound leaves
+        with the next unit."""
+        self.streams, self.history, self.kept = Streams(), History(), {}
+        self.outbox = self._new_outbox()
+        over: dict[str, bytes | None] = {}
         self.posted = PostedStreams()
         self.forwards.clear()
         self.fronts = Fronts()
@@ -154,8 +204,7 @@ class Shard:
             elif key.startswith(POSTED):
                 self.posted.restore(key, value)
             elif key.startswith(OUTBOX):
-                entry = decode_entry(value)
-                self.outbox[entry.ordinal] = entry
+                over |= self._restore_ack(decode_entry(value), now_s)
             elif key.startswith(FORWARDS):
                 self.forwards.restore(value)
             elif key.startswith((FRONT, FATES)):
@@ -165,6 +214,16 @@ class Shard:
         self.history.restore(snapshot.seen)
         self._unit_number = committed_unit(snapshot)
         self._begin()
+        self._state |= over
+
+    def _restore_ack(self, entry: OutboxEntry, now_s: int) -> dict[str, bytes | None]:
+        """What changes in the state for it. One of an older version has no end: its time begins
+        now."""
+        changes: dict[str, bytes | None] = {}
+        if not entry.expires and now_s:
+            entry = msgspec.structs.replace(entry, expires=now_s + FOUR_DAYS)
+            changes[entry.key] = entry.encode()
+        return changes | {gone.key: None for gone in self.outbox.add(entry)}
 
     def _let_go(self, snapshot: Snapshot) -> None:
         """Of the room for messages whose unit was not committed: they are decided again."""
@@ -179,15 +238,31 @@ class Shard:
         if queue.retains and self.keeper is not None:
             self.keeper.forget((self._kept_now.pop(),))
 
-    def put(self, key: str, value: bytes) -> None:
-        """A state entry of the owner's, to be committed with the next unit."""
-        self.kept[key] = self._state[key] = value
+    @property
+    def cached_bytes(self) -> int:
+        """Bytes that are remembered of streams to be quicker, about."""
+        return self._lanes.size + self._mapper.cached_bytes
+
+    def put(self, key: str, value: bytes | None) -> None:
+        """A state entry of the owner's, to be committed with the next unit; None removes it."""
+        self._state[key] = value
+        if value is None:
+            self.kept.pop(key, None)
+        else:
+            self.kept[key] = value
 
     def forget(self, ordinals: Iterable[int]) -> None:
         """The peer has taken these acks of ours."""
         for ordinal in ordinals:
-            if (entry := self.outbox.pop(ordinal, None)) is not None:
+            if (entry := self.outbox.pop(ordinal)) is not None:
                 self._state[entry.key] = None
+
+    def lighten(self, entries: Iterable[OutboxEntry]) -> None:
+        """These acks, whose peers cannot be reached, are kept without a body from now on."""
+        for entry in entries:
+            if entry.ordinal in self.outbox:
+                self.outbox.replace(entry)
+                self._state[entry.key] = entry.encode()
 
     def ended(self, ordinal: int, ending: Ending, at_ms: int) -> None:
         """What became of a message for another host. It is in one transaction with its end."""
@@ -218,6 +293,7 @@ class Shard:
         """Close the unit that was filled; its number proves later whether it was committed."""
         self._unit_number += 1
         self._sweep(now_s)
+        self._expire(now_s)
         unit = Unit(
             records=self._records,
             state=self._state
@@ -228,6 +304,7 @@ class Shard:
             audit=list(audit.encode(self._entries)),
             rejects=self._rejects,
             acks=self._acks,
+            dropped=self._dropped,
             claims=self._claims,
             due=self._due,
             forwards=self._forwards,
@@ -245,59 +322,245 @@ class Shard:
         if SWEEP_S <= passed < 2 * SWEEP_S:
             self.posted.retire(now_s)
 
+    def _expire(self, now_s: int) -> None:
+        if abs(now_s - self._expired) >= EXPIRE_S:
+            self._expired = now_s
+            self._give_up(self.outbox.expired(now_s))
+
     # -- decisions --------------------------------------------------------------------------
 
-    def unknown_topics(self, messages: Sequence[Message]) -> set[str]:
+    def unknown_topics(
+        self, messages: Sequence[Message], via: Guid = NULL_GUID, *, is_routed: bool = False
+    ) -> set[str]:
         """Topics that somebody must look at, or make, before these messages can be decided."""
-        catalogue, found = self._catalogue, set[str]()
-        for message in messages if catalogue.is_open_ended else ():
-            queue = catalogue.find(message.destination)
-            if queue and not self._is_refused(message, queue):
-                found.update(catalogue.unknown_topics(queue, message))
+        found = set[str]()
+        self._via, self._is_routed = via, is_routed
+        for message in messages if self._catalogue.is_open_ended else ():
+            try:
+                found.update(self._unknown_topics(message))
+            except Exception:  # noqa: S112 - `admit` meets it again, and refuses the message
+                continue
         return found
+
+    def _unknown_topics(self, message: Message) -> Iterable[str]:
+        queue = self._catalogue.find(message.destination)
+        if queue is None or self._is_refused(message, queue):
+            return ()
+        return self._catalogue.unknown_topics(queue, message)
+
+    def bodies_to_read(self, messages: Sequence[Message]) -> list[Wanted]:
+        """What to read before these messages are decided; nothing if it is little.
+
+        The results go to `use_readings`. A body that has not been read is read in `admit`.
+        """
+        found = list[Wanted]()
+        for message in messages if self._catalogue.reads_bodies else ():
+            try:
+                wanted = self._body_to_read(message)
+            except Exception:  # noqa: S112 - as above
+                continue
+            if wanted:
+                found.append(wanted)
+        return found if sum(len(wanted[0]) for wanted in found) > INLINE else []
+
+    def _body_to_read(self, message: Message) -> Wanted | None:
+        queue = self._catalogue.find(message.destination)
+        if queue is None or self._is_refused(message, queue):
+            return None
+        return wanted_of(message, queue.mapping.value, queue.mapping.key.json_path)
+
+    def use_readings(self, readings: Readings) -> None:
+        """For the messages that are decided next."""
+        self._mapper.readings = readings
 
     def _is_refused(self, message: Message, queue: Queue) -> bool:
         """Whatever its stream says: no topic is made for it."""
+        if self._is_strange(message):
+            return True
         if message.srmp is not None and unroutable(message, message.srmp, queue):
             return True
-        return bool(foreign(message, self._catalogue) or refusal(message, queue))
+        return bool(kept_out(message, queue, self._catalogue) or refusal(message, queue))
 
-    def admit(self, messages: Sequence[Message], via: Guid = NULL_GUID) -> list[Verdict]:
-        """`via` is the queue manager that handed them to us."""
-        self._via = via
-        if messages and messages[0].srmp is not None:  # those that come so come alone
-            return [self._posted(m, m.srmp) for m in messages if m.srmp is not None]
+    def _is_strange(self, message: Message) -> bool:
+        """Its source is not the queue manager at the other end of the session. MS-MQQB 3.1.1.5:
+        only a router hands on messages of others."""
+        return message.source != self._via != NULL_GUID and not self._is_routed
+
+    def admit(
+        self, messages: Sequence[Message], via: Guid = NULL_GUID, *, is_routed: bool = False
+    ) -> list[Verdict]:
+        """`via` is the queue manager that handed them to us, NULL_GUID: no session did."""
+        self._via, self._is_routed = via, is_routed
         verdicts: list[Verdict] = []
         while (position := len(verdicts)) < len(messages):
             message = messages[position]
-            if message.kind is not NO_KIND:
+            if message.kind is not NO_KIND and not self._is_strange(message):
                 self._take_run(messages, position, verdicts)
             if len(verdicts) == position:
-                verdicts.append(self._decide(message))
+                verdicts.append(self._alone(message))
         return verdicts
 
+    def _alone(self, message: Message) -> Verdict:
+        """Decide on one message; what raises meanwhile refuses this one and no other."""
+        lengths = [len(part) for part in self._parts()]
+        kept = len(self._kept_now)
+        try:
+            return self._decide(message)
+        except Exception as fault:
+            self._cut_back(lengths, kept)
+            self.faults.append((message, fault))
+            return self._fail(message)
+
+    def _parts(self) -> tuple[list[Any], ...]:
+        return (
+            self._records,
+            self._rejects,
+            self._entries,
+            self._acks,
+            self._claims,
+            self._due,
+            self._forwards,
+        )
+
+    def _cut_back(self, lengths: Sequence[int], kept: int) -> None:
+        """To what the unit had before the message."""
+        for entry in self._acks[lengths[3] :]:
+            self.outbox.pop(entry.ordinal)
+            self._state.pop(entry.key, None)
+        for forward in self._forwards[lengths[6] :]:
+            self.forwards.pop(forward.ordinal)
+            del self._state[forward.key]
+        for part, length in zip(self._parts(), lengths, strict=True):
+            del part[length:]
+        if self.keeper is not None:
+            self.keeper.forget(self._kept_now[kept:])
+        del self._kept_now[kept:]
+
+    def _fail(self, message: Message) -> Verdict:
+        """Refuse a message that we cannot deal with, in words that depend on little of it."""
+        tx = message.transaction
+        cursor = self._past(message, tx) if tx is not None and message.srmp is None else None
+        lengths, kept = [len(part) for part in self._parts()], len(self._kept_now)
+        try:
+            return self._refuse(message, None, INTERNAL_ERROR, cursor)
+        except Exception:
+            self._cut_back(lengths, kept)
+        bare = Message(
+            source=message.source,
+            ordinal=message.ordinal,
+            destination="",
+            transaction=tx,
+            arrived_ms=message.arrived_ms,
+            body=message.body,
+            wire=message.wire,
+            peer=message.peer,
+            transport=message.transport,
+            srmp=message.srmp,
+        )
+        verdict = _refused(INTERNAL_ERROR, cursor)
+        self._entries.append(audit.entry_of(bare, verdict))
+        self._rejects.append(reject_record(bare, None, INTERNAL_ERROR, b"ADMISSION"))
+        return verdict
+
+    def _past(self, message: Message, tx: Transaction) -> Cursor | None:
+        """Where its stream stands once it is refused: behind it, if it may move the stream."""
+        told = Cursor(tx.sequence_id, tx.number)
+        try:
+            if not self._catalogue.is_local(message.destination_qm):
+                return None
+            queue = self._catalogue.find(message.destination)
+            if queue is None or kept_out(message, queue, self._catalogue):
+                return told
+        except Exception:
+            return told
+        key = message.source, message.destination
+        known = self.streams.get(key)
+        if place(known, tx) is not Place.NEXT:
+            return Cursor(known.sequence_id, known.number)
+        if self.streams.has_room(key, message.peer):
+            self.streams.advance(key, told, message.peer)
+        return told
+
+    def admit_one(
+        self, message: Message, via: Guid, doomed: Refusal | None, *, is_routed: bool = False
+    ) -> tuple[Verdict, int]:
+        """The same, the long way; and how many records the unit has then.
+
+        `doomed`: Kafka refused what this message became for good, so it becomes no record."""
+        before, self._doomed = len(self._records), doomed
+        try:
+            alone = [msgspec.structs.replace(message, kind=NO_KIND)]
+            (verdict,) = self.admit(alone, via, is_routed=is_routed)
+        finally:
+            self._doomed = None
+        if doomed is not None:  # not even a dead letter: the reject has all of it
+            del self._records[before:]
+        return verdict, len(self._records)
+
+    @property
+    def record_count(self) -> int:
+        """Of the unit that fills."""
+        return len(self._records)
+
+    def divert(self, start: int, refused: Mapping[int, Refusal]) -> list[int]:
+        """Copies that their topics do not take lie among the rejects: those of the records since
+        `start` that Kafka has `refused`, and those to topics that are away. Returns which of them
+        are left."""
+        made, self._records[start:] = self._records[start:], []
+        left: list[int] = []
+        for position, record in enumerate(made):
+            reason = refused.get(position)
+            if reason is None and (why := self._catalogue.closed.get(record.topic)):
+                reason = msgspec.structs.replace(NO_TOPIC, detail=why)
+            if reason is None:
+                self._records.append(record)
+                left.append(position)
+            else:
+                self._rejects.append(diverted(record, reason))
+        return left
+
     def _decide(self, message: Message) -> Verdict:
+        if message.srmp is not None:
+            return self._posted(message, message.srmp)
+        if self._is_strange(message):
+            return self._postpone(message, NOT_OF_SESSION)
         tx = message.transaction
         return self._plain(message) if tx is None else self._transactional(message, tx)
 
     def _take_run(self, messages: Sequence[Message], start: int, verdicts: list[Verdict]) -> None:
         """The short way: as many as look alike and need nothing special; maybe none."""
-        first, before = messages[start], len(self._records)
-        lane = self._lane(first)
-        if not lane.is_open:
+        first, before, entered = messages[start], len(self._records), len(self._entries)
+        lane: Lane | None = None
+        try:
+            lane = self._lane(first)
+            if not lane.is_open:
+                return
+            if first.transaction is None:
+                lane.take_plain(messages, start, self.history, self._records, self._entries)
+            else:
+                lane.take_in_order(
+                    messages,
+                    start,
+                    self.streams.get((first.source, first.destination)),
+                    self._records,
+                    self._entries,
+                )
+        except Exception:  # the long way tells which one it is
+            if lane is not None:
+                lane.is_open = False
+            del self._records[before + len(self._entries) - entered :]
+        taken = len(self._entries) - entered
+        if not taken:
             return
         if first.transaction is None:
-            lane.take_plain(messages, start, self.history, self._records, self._entries)
-            verdicts += [ACCEPTED] * (len(self._records) - before)
+            verdicts += [ACCEPTED] * taken
             return
-        key = first.source, first.destination
-        cursor = lane.take_in_order(
-            messages, start, self.streams.get(key), self._records, self._entries
-        )
-        if taken := len(self._records) - before:
-            self.streams.advance(key, cursor)
-            verdicts += [ACCEPTED] * (taken - 1)  # the last one speaks for the stream
-            verdicts.append(Verdict(Outcome.ACCEPTED, 0, "", cursor))
+        tx = messages[start + taken - 1].transaction
+        assert tx is not None
+        cursor = Cursor(tx.sequence_id, tx.number)
+        self.streams.advance((first.source, first.destination), cursor, first.peer)
+        verdicts += [ACCEPTED] * (taken - 1)  # the last one speaks for the stream
+        verdicts.append(Verdict(Outcome.ACCEPTED, 0, "", cursor))
 
     def _lane(self, message: Message) -> Lane:
         key = message.source, message.destination
@@ -308,53 +571,64 @@ class Shard:
             or lane.queue is not queue
             or lane.sequence != sequence_of(message)
         ):
-            if len(self._lanes) >= _LANES:
-                self._lanes.clear()
             lane = Lane(message, queue, self._catalogue, self._mapper, self._policy)
-            self._lanes[key] = lane
+            size = _LANE + text_size(message.destination) + 2 * len(message.wire)
+            self._lanes.keep(key, lane, size)
         return lane
 
     def _plain(self, message: Message) -> Verdict:
-        now, mark = message.arrived_ms // 1000, mark_of(message)
-        if self.history.knows(message.source, mark, now):  # row 1
+        queue = self._catalogue.find(message.destination)
+        reason = kept_out(message, queue, self._catalogue)
+        if queue is None or reason is not None:
+            return self._refuse(message, queue, reason or UNKNOWN_QUEUE)
+        now, seen = message.arrived_ms // 1000, _seen_id(message, queue)
+        if seen in self.history:  # row 1
+            self.history.refresh(seen, message.peer, now)
             self._entries.append(audit.entry_of(message, DUPLICATE))
             return DUPLICATE
-        self.history.add(message.source, mark, now)
-        if reason := foreign(message, self._catalogue):
-            return self._refuse(message, None, reason)
-        queue = self._catalogue.find(message.destination)
-        if reason := refusal(message, queue) or expiry(message, self._policy):
-            return self._refuse(message, queue, reason)
-        assert queue is not None
-        if self._is_full(message, queue):
-            self.history.discard(message.source, mark)
+        reason = refusal(message, queue) or expiry(message, self._policy)
+        if reason is None and self._is_full(message, queue):
             return self._postpone(message)
-        return self._accept(message, queue, None)
+        if reason is None:
+            verdict = self._accept(message, queue, None)
+        else:
+            verdict = self._refuse(message, queue, reason)
+        self.history.add(seen, message.peer, now)
+        return verdict
 
     def _transactional(self, message: Message, tx: Transaction) -> Verdict:
-        if reason := foreign(message, self._catalogue):  # transit keeps no sequence state (QB-88)
-            return self._refuse(message, None, reason)
         key = message.source, message.destination
-        cursor = self.streams.get(key)
-        where = place(cursor, tx)
         queue = self._catalogue.find(message.destination)
-        if where is Place.BEHIND:
+        outside = kept_out(message, queue, self._catalogue)
+        known = self.streams.get(key)
+        where, cursor = place(known, tx), Cursor(known.sequence_id, known.number)
+        is_local = self._catalogue.is_local(message.destination_qm)
+        if where is Place.BEHIND and is_local and outside is not DENIED:
             # Before rows 3 to 10: a late copy of a message that we took must not be refused, or
-            # the sender would dead-letter what was delivered.
+            # the sender would dead-letter what was delivered. A stranger does not hear of it.
             return self._drop(message, queue, Outcome.DUPLICATE, cursor)
+        if outside is not None or queue is None:
+            # It moves no stream, and its sender hears its own number, so that it does not send it
+            # for ever (MS-MQQB 2.2.4: accepted or rejected). In transit: no order ack (3.1.1.5).
+            told = Cursor(tx.sequence_id, tx.number) if is_local else None
+            return self._refuse(message, queue, outside or UNKNOWN_QUEUE, told)
         reason = refusal(message, queue) or expiry(message, self._policy)
-        if reason is None and queue is not None and self._is_full(message, queue):
+        if reason is None and self._is_full(message, queue):
             return self._postpone(message)
         if where is Place.NEXT:
-            # Taken or refused for good: the stream moves on, else it would block (DM-9).
+            if not self.streams.has_room(key, message.peer):
+                return self._postpone(message, TOO_MANY_STREAMS)
+            # Taken or refused for good: the stream moves on, else it would block.
             cursor = Cursor(tx.sequence_id, tx.number)
-            self.streams.advance(key, cursor)
         if reason is not None:
-            return self._refuse(message, queue, reason, cursor)
-        if where is Place.AHEAD:
+            verdict = self._refuse(message, queue, reason, cursor)
+        elif where is Place.AHEAD:
             return self._drop(message, queue, Outcome.OUT_OF_ORDER, cursor)
-        assert queue is not None
-        return self._accept(message, queue, cursor)
+        else:
+            verdict = self._accept(message, queue, cursor)
+        if where is Place.NEXT:
+            self.streams.advance(key, cursor, message.peer)
+        return verdict
 
     def _posted(self, message: Message, srmp: Srmp) -> Verdict:
         """Over HTTP, in the order of SR-1. What is refused changes no state: the sender tries
@@ -365,28 +639,37 @@ class Shard:
         if reason := unroutable(message, srmp, queue):
             return self._refuse(message, queue, reason)
         assert queue is not None
+        if queue.access is not None and queue.access.judge(message) is not Access.GRANTED:
+            return self._refuse(message, queue, DENIED)
         if verdict := self._out_of_turn(message, srmp, queue):
             return verdict
         if reason := refusal(message, queue):
             return self._refuse(message, queue, reason)
         if self._is_full(message, queue) or self._is_over_quota(message, queue):
             return self._postpone(message)  # SR-6, SR-7
+        if message.transaction is not None and not self.posted.has_room(
+            stream_key(message), message.peer
+        ):
+            return self._postpone(message, TOO_MANY_STREAMS)
         receipts = HttpReceipts(message, srmp, self._receipts.local, self._receipts.ordinals)
+        row = self._row_after(message, srmp)
         if self._policy.discards_expired and is_past(message, self._policy):  # SR-61
             verdict = self._refuse(message, queue, EXPIRED)
-            self._owe(receipts.left(MessageClass.NACK_RECEIVE_TIMEOUT, self._take(message, srmp)))
+            self._owe(receipts.left(MessageClass.NACK_RECEIVE_TIMEOUT, row))
+            self._take(message, queue, row)
             return verdict
-        stream = self._row_after(message, srmp)
-        verdict = self._accept(message, queue, None, stream)
+        verdict = self._accept(message, queue, None, row)
         if verdict.outcome is Outcome.ACCEPTED:
-            row = self._take(message, srmp)
             self._owe(receipts.delivered())
-            if not queue.retains:  # a forward queue receives what it takes (design D5, SR-46)
+            if not queue.retains:  # a forward queue receives what it takes
                 self._owe(receipts.left(MessageClass.ACK_RECEIVE, row))
+            self._take(message, queue, row)
         return verdict
 
     def _is_full(self, message: Message, queue: Queue) -> bool:
-        """Row 12"""
+        """Row 12, and a topic that takes nothing now."""
+        if self._catalogue.closed and self._catalogue.is_closed(queue, message):
+            return True
         if queue.retains and self.keeper is not None:
             return self.keeper.shortage(queue.name, message) is Shortage.MACHINE
         return is_over_machine_quota(message, self._policy)
@@ -422,11 +705,10 @@ class Shard:
         """Here before, or ahead of what is missing; None: it may come. SR-21, SR-30, SR-37"""
         tx = message.transaction
         if tx is None:
-            now = message.arrived_ms // 1000
-            if not is_identified(message) or not self.history.knows(
-                message.source, mark_of(message), now
-            ):
+            seen = _seen_id(message, queue)
+            if not is_identified(message) or seen not in self.history:
                 return None
+            self.history.refresh(seen, message.peer, message.arrived_ms // 1000)
             self._entries.append(audit.entry_of(message, DUPLICATE))
             return DUPLICATE
         key = stream_key(message)
@@ -442,17 +724,16 @@ class Shard:
             self._due.append(posted.repeated(key, row, tx))
         return self._drop(message, queue, outcome, Cursor(row.id, row.number))
 
-    def _take(self, message: Message, srmp: Srmp) -> Posted | None:
-        """It counts as here from now on; the row of its stream, if it has one. SR-24, SR-32"""
-        row = self._row_after(message, srmp)
+    def _take(self, message: Message, queue: Queue, row: Posted | None) -> None:
+        """It counts as here from now on; `row` is its stream's, if it has one. SR-24, SR-32"""
         if row is None:
             if is_identified(message):
-                self.history.add(message.source, mark_of(message), message.arrived_ms // 1000)
-            return None
+                seen = _seen_id(message, queue)
+                self.history.add(seen, message.peer, message.arrived_ms // 1000)
+            return
         key = stream_key(message)
-        self.posted.advance(key, row)
         self._due.append(posted.due_of(key, row))
-        return row
+        self.posted.advance(key, row)
 
     def _row_after(self, message: Message, srmp: Srmp) -> Posted | None:
         """Of its stream, once it is taken."""
@@ -461,10 +742,13 @@ class Shard:
         before = self.posted.get(stream_key(message))
         return posted.taken(before, message, message.transaction, srmp)
 
-    def _postpone(self, message: Message) -> Verdict:
-        """Row 12, DM-11: no nack; the session ends, and the sender keeps what it has."""
-        self._entries.append(audit.entry_of(message, BUSY))
-        return BUSY
+    def _postpone(self, message: Message, verdict: Verdict = BUSY) -> Verdict:
+        """Row 12: no nack; the session ends, and the sender keeps what it has."""
+        queue = self._catalogue.find(message.destination) if self._catalogue.closed else None
+        if verdict is BUSY and queue is not None and self._catalogue.is_closed(queue, message):
+            verdict = TOPIC_UNAVAILABLE
+        self._entries.append(audit.entry_of(message, verdict))
+        return verdict
 
     def _drop(
         self, message: Message, queue: Queue | None, outcome: Outcome, cursor: Cursor
@@ -481,16 +765,23 @@ class Shard:
         cursor: Cursor | None,
         stream: Posted | None = None,
     ) -> Verdict:
+        if self._doomed is not None:
+            return self._refuse(message, queue, self._doomed, cursor)
         if self._is_over_quota(message, queue):
             return self._refuse(message, queue, OVER_QUOTA, cursor)
-        max_bytes = queue.max_bytes
+        limits: Queue | TopicLimits = queue
         if not queue.is_settled:
-            limits = self._catalogue.limits_for(queue, message)
-            if limits is None:
+            found = self._catalogue.limits_for(queue, message)
+            if found is None:
                 return self._refuse(message, queue, NO_TOPIC, cursor)
-            max_bytes = limits.max_bytes
+            limits = found
+        max_bytes = limits.max_bytes
         text = message.id
         record = self._mapper.record(message, queue, text)
+        if record.key is None and limits.wants_key:
+            return self._refuse(message, queue, NO_KEY, cursor)
+        if record.timestamp_ms < message.arrived_ms - limits.before_ms:
+            return self._refuse(message, queue, WRONG_TIME, cursor)
         if queue.retains and self.keeper is not None:
             record, place = self.keeper.keep(record, message, queue.name, self._via, stream)
             self._kept_now.append(place)
@@ -541,16 +832,20 @@ class Shard:
         cursor: Cursor | None = None,
         stage: bytes = b"ADMISSION",
     ) -> Verdict:
-        outcome = Outcome.EXPIRED if reason in (EXPIRED, LATE) else Outcome.REJECTED
-        verdict = Verdict(outcome, reason.message_class, reason.reason, cursor)
+        verdict = _refused(reason, cursor)
         self._entries.append(audit.entry_of(message, verdict, queue.name if queue else ""))
         if message.soap_compound:  # with the body, which it repeats, more than our topics take
             message = msgspec.structs.replace(message, soap_compound=b"")
-        self._rejects.append(reject_record(message, queue, reason, stage))
+        record, size = reject_record(message, queue, reason, stage), size_on_wire(message)
+        is_kept = self._reject_budget.takes(message.peer, size, message.arrived_ms // 1000)
+        self._rejects.append(record if is_kept else without_body(record))
         if (
             reason in _DEAD_LETTERS
             and message.transaction is None
             and (message.journal & JOURNAL_NEGATIVE)
+            and self._policy.deadletter_topic not in self._catalogue.closed
+            and is_kept
+            and self._has_room_for_letter(size)
         ):
             letter = dead_letter(message, reason, self._policy.deadletter_topic)
             properties = len(letter.headers)
@@ -562,16 +857,36 @@ class Shard:
             self._owe(self._receipts.refused(message, reason.message_class, self._via))
         return verdict
 
+    def _has_room_for_letter(self, size: int) -> bool:
+        return self.keeper is None or self.keeper.held(DEADLETTER) + size <= DEAD_LETTERS
+
     def _owe(self, acks: Iterable[OutboxEntry]) -> None:
         for entry in acks:
-            self.outbox[entry.ordinal] = entry
+            if len(entry.packet) > BODY and self.outbox.is_strained(entry.address):
+                entry = bare(entry)
             self._state[entry.key] = entry.encode()
             self._acks.append(entry)
+            if gone := self.outbox.add(entry):
+                self._give_up(gone)
+
+    def _give_up(self, entries: Iterable[OutboxEntry]) -> None:
+        for entry in entries:
+            self._state[entry.key] = None
+            self._dropped.append(entry)
 
 
 def committed_unit(snapshot: Snapshot) -> int:
     """The number of the last unit that Kafka has."""
     return msgspec.json.decode(snapshot.state.get(UNIT_KEY, b"0"), type=int)
+
+
+def _seen_id(message: Message, queue: Queue) -> SeenId:
+    return message.source, queue.name, mark_of(message)
+
+
+def _refused(reason: Refusal, cursor: Cursor | None) -> Verdict:
+    outcome = Outcome.EXPIRED if reason in (EXPIRED, LATE) else Outcome.REJECTED
+    return Verdict(outcome, reason.message_class, reason.reason, cursor)
 
 
 def _may_be_too_large(record: Record, message: Message, queue: Queue, max_bytes: int) -> bool:

@@ -1,15 +1,20 @@
-"""Exactly once and in order: the cursor of every stream. MS-MQQB 3.1.5.8.6; DM-7 to DM-9
+"""Exactly once and in order: the cursor of every stream. MS-MQQB 3.1.5.8.6
 
 A stream is (source queue manager, destination name byte for byte): never the session, never the
-peer (DM-8). Two spellings of one queue are two streams. Over HTTP the source is the one that the
+peer. Two spellings of one queue are two streams. Over HTTP the source is the one that the
 stream's id names, and the destination is `<to>` as it was sent, whatever it is redirected to.
+
+The room for streams is counted by the peer that began them. A cursor is never forgotten to make
+room, because what was taken could then be taken again. So at a bound a new stream is not taken, and
+its sender keeps its messages: at the bound of one peer, and in a full table for peers that have
+more than an equal share.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum, auto
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -20,8 +25,30 @@ from bridge.model.verdict import Cursor
 StreamKey = tuple[Guid, str]
 
 PREFIX: Final = "stream/"
+MOST_BYTES: Final = 256 << 20  # of one table; twice as much, where peers have less than their share
+MOST_OF_PEER: Final = 16 << 20
+ROW_BYTES: Final = 300  # what a stream takes beside the name of its destination
 _encode = msgspec.json.Encoder().encode
-C = TypeVar("C", bound=msgspec.Struct)
+
+
+class Row(Protocol):
+    """What is kept of a stream."""
+
+    @property
+    def peer(self) -> str:
+        """Where its first message came from."""
+
+
+C = TypeVar("C", bound=Row)
+
+
+class _Peer(msgspec.Struct):
+    """The only part of an entry that a start looks at."""
+
+    peer: str = ""
+
+
+_peer_of = msgspec.json.Decoder(_Peer).decode
 
 
 class Place(Enum):
@@ -64,9 +91,14 @@ class Table(Generic[C]):
         self._asleep: dict[str, bytes] = {}  # entries of the state topic, not looked at
         self._changed: set[StreamKey] = set()
         self._dropped: set[StreamKey] = set()
+        self.bytes = 0
+        self._of_peer: dict[str, int] = {}  # bytes
 
     def __len__(self) -> int:
         return len(self._rows) + len(self._asleep)
+
+    def __contains__(self, key: StreamKey) -> bool:
+        return key in self._rows or self._entry_key(key) in self._asleep
 
     def get(self, key: StreamKey) -> C:
         return self._rows.get(key) or self._wake(key)
@@ -78,14 +110,38 @@ class Table(Generic[C]):
         row = self._rows[key] = self._decode(value)
         return row
 
-    def advance(self, key: StreamKey, row: C) -> None:
+    def has_room(self, key: StreamKey, peer: str) -> bool:
+        """Whether the stream may be kept: it is known, or `peer` may begin it."""
+        if key in self:
+            return True
+        used = self._of_peer.get(peer, 0) + _size(key)
+        if used > MOST_OF_PEER or self.bytes > 2 * MOST_BYTES:
+            return False
+        return self.bytes <= MOST_BYTES or used <= MOST_BYTES // (len(self._of_peer) + 1)
+
+    def _count(self, peer: str, size: int) -> None:
+        self.bytes += size
+        left = self._of_peer.get(peer, 0) + size
+        if left > 0:
+            self._of_peer[peer] = left
+        else:
+            self._of_peer.pop(peer, None)
+
+    def _set(self, key: StreamKey, row: C) -> None:
+        known = self.get(key)
+        if known is self._start and key not in self._rows:
+            self._count(row.peer, _size(key))
+        elif known.peer != row.peer:
+            self._count(known.peer, -_size(key))
+            self._count(row.peer, _size(key))
         self._rows[key] = row
         self._changed.add(key)
 
     def drop(self, key: StreamKey) -> None:
         """Forget the stream, here and in Kafka."""
+        if key in self:
+            self._count(self.get(key).peer, -_size(key))
         self._rows.pop(key, None)
-        self._asleep.pop(self._entry_key(key), None)
         self._changed.discard(key)
         self._dropped.add(key)
 
@@ -117,6 +173,7 @@ class Table(Generic[C]):
 
     def restore(self, key: str, value: bytes) -> None:
         self._asleep[key] = value
+        self._count(_peer_of(value).peer, ROW_BYTES + len(key) - len(self._prefix) - _GUID)
 
     def _entry_key(self, key: StreamKey) -> str:
         return f"{self._prefix}{key[0]}/{key[1]}"
@@ -126,8 +183,27 @@ class Table(Generic[C]):
         return Guid.parse(guid), destination
 
 
-class Streams(Table[Cursor]):
+_GUID: Final = 37  # characters of a GUID and the slash behind it
+
+
+def _size(key: StreamKey) -> int:
+    return ROW_BYTES + len(key[1])
+
+
+class Stream(Cursor, frozen=True, gc=False, omit_defaults=True):
+    """A cursor as it is kept."""
+
+    peer: str = ""  # that began it
+
+
+class Streams(Table[Stream]):
     """The cursors of binary senders."""
 
     def __init__(self) -> None:
-        super().__init__(PREFIX, Cursor())
+        super().__init__(PREFIX, Stream())
+
+    def advance(self, key: StreamKey, cursor: Cursor, peer: str = "") -> None:
+        known = self._rows.get(key)
+        if known is not None:
+            peer = known.peer
+        self._set(key, Stream(cursor.sequence_id, cursor.number, peer))

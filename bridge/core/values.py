@@ -18,9 +18,9 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import asdict
 
-from bridge.core.body import Decoded, decode
 from bridge.core.message_data import MessageData, data_of
 from bridge.core.ports import Headers
+from bridge.core.readings import Reading, read, wanted_of
 from bridge.model.message import Message
 
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
@@ -32,36 +32,32 @@ class Envelope(MessageData, frozen=True, kw_only=True):
     value: Any = msgspec.UNSET
 
 
-def value_of(message: Message, kind: str, queue_name: str, headers: Headers) -> tuple[bytes, str]:
+def value_of(
+    message: Message, kind: str, queue_name: str, headers: Headers, reading: Reading | None = None
+) -> tuple[bytes, str]:
     """The record's value and why it is not what was asked for: "" when it is.
 
     `headers` are the message's own, before the rules of the mapping: the envelope has them too.
+    `reading` is that of the body, if it was read before.
     """
-    match kind:
-        case "body":
-            return message.body, ""
-        case "envelope":
-            return _encode(envelope_of(message, queue_name, headers)), ""
-    if message.encrypted:
+    if kind == "body":
+        return message.body, ""
+    if reading is None and (wanted := wanted_of(message, kind, "")):
+        reading = read(wanted)
+    if kind == "envelope":
+        return _encode(_envelope(message, queue_name, headers, reading)), ""
+    if reading is None:
         return message.body, "encrypted"
-    decoded = decode(message.body, message.body_type)
-    if kind == "text" and decoded.text is not None:
-        return decoded.text.encode(), ""
-    if kind == "json" and not decoded.why:
-        return msgspec.json.encode(_exact(decoded)), ""
-    return message.body, decoded.why or "not-text"
+    value = reading.text if kind == "text" else reading.json
+    return (value, "") if value is not None else (message.body, reading.why or "not-text")
 
 
-def _exact(decoded: Decoded) -> Any:
-    """JSON stays as it was written: no digit and no repeated name is lost."""
-    return msgspec.Raw(decoded.text or "") if decoded.formatter == "json" else decoded.value
-
-
-def envelope_of(message: Message, queue_name: str, headers: Headers) -> Envelope:
+def _envelope(
+    message: Message, queue_name: str, headers: Headers, reading: Reading | None
+) -> Envelope:
     value: Any = msgspec.UNSET
-    if not message.encrypted:
-        decoded = decode(message.body, message.body_type)
-        value = msgspec.UNSET if decoded.why else _exact(decoded)
+    if reading is not None and reading.json is not None:
+        value = msgspec.Raw(reading.json)
     return Envelope(**asdict(data_of(message, queue_name, headers)), value=value)
 
 

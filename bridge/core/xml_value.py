@@ -11,7 +11,8 @@ only key, by these rules:
 - `xsi:nil="true"` is null.
 
 A body comes from anybody: no DTD (so no entities and nothing to fetch), bounded depth and size,
-and nothing stays behind: expat forgets the names that it read, libxml2's dictionary does not.
+names that are not expanded (see `xml_names`), and nothing stays behind: expat forgets the names
+that it read, libxml2's dictionary does not.
 """
 
 from __future__ import annotations
@@ -22,13 +23,18 @@ from xml.parsers import expat
 
 from msgspec import Struct
 
+from bridge.wire.xml_names import BadXml, HugeXml, Name, Names, read_xml
+
 MAX_DEPTH: Final = 100
-MAX_NODES: Final = 200_000  # elements and attributes: a fraction of a second at most
+MAX_NODES: Final = 200_000  # elements, attributes and namespace declarations
 MAX_CHARACTERS: Final = 16 << 20
 
-_XSI: Final = "http://www.w3.org/2001/XMLSchema-instance}"
-_XML: Final = "http://www.w3.org/XML/1998/namespace}"
-_NIL: Final = _XSI + "nil"
+_PREFIXES: Final = {
+    "": "@",
+    "http://www.w3.org/2001/XMLSchema-instance": "@xsi:",
+    "http://www.w3.org/XML/1998/namespace": "@xml:",
+}
+_NIL: Final = ("http://www.w3.org/2001/XMLSchema-instance", "nil")
 _TRUE: Final = ("true", "1")
 _FALSE: Final = ("false", "0")
 
@@ -73,32 +79,23 @@ def read(text: str) -> XmlValue:
     if len(text) > MAX_CHARACTERS:
         raise XmlRefused("xml-too-large")
     builder = _Builder()
-    parser = expat.ParserCreate("utf-8", "}")
+    parser = expat.ParserCreate("utf-8")
     parser.buffer_text = True
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end
     parser.CharacterDataHandler = builder.data
     parser.StartDoctypeDeclHandler = builder.doctype
     try:
-        parser.Parse(text.encode(), True)
-    except (expat.ExpatError, UnicodeEncodeError) as error:
+        read_xml(parser, text.encode())
+    except (BadXml, UnicodeEncodeError) as error:
         raise XmlRefused("xml-malformed") from error
+    except HugeXml as error:
+        raise XmlRefused("xml-too-large") from error
     root = builder.root
-    if root.tag in _PRIMITIVES and root.fields is None:
+    space, local = root.tag
+    if not space and local in _PRIMITIVES and root.fields is None:
         return _primitive(root)
-    return XmlValue(value={_local(root.tag): root.value()})
-
-
-def _local(tag: str) -> str:
-    return tag.rpartition("}")[2]
-
-
-def _attribute(name: str) -> str:
-    if name.startswith(_XSI):
-        return "@xsi:" + name[len(_XSI) :]
-    if name.startswith(_XML):
-        return "@xml:" + name[len(_XML) :]
-    return "@" + _local(name)
+    return XmlValue(value={local: root.value()})
 
 
 class _Frame:
@@ -106,7 +103,7 @@ class _Frame:
 
     __slots__ = ("fields", "nil", "parts", "tag")
 
-    def __init__(self, tag: str) -> None:
+    def __init__(self, tag: Name) -> None:
         self.tag = tag
         self.nil = False
         self.parts: list[str] = []
@@ -136,12 +133,13 @@ class _Frame:
 class _Builder:
     """Builds the value while the text is read, no tree between."""
 
-    __slots__ = ("_nodes", "_open", "root")
+    __slots__ = ("_names", "_nodes", "_open", "root")
 
     root: _Frame  # once it has been read
 
     def __init__(self) -> None:
         self._open: list[_Frame] = []
+        self._names = Names()
         self._nodes = 0
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -150,19 +148,21 @@ class _Builder:
             raise XmlRefused("xml-too-large")
         if len(self._open) >= MAX_DEPTH:
             raise XmlRefused("xml-too-deep")
-        frame = _Frame(tag)
-        if attributes:
-            for name, value in attributes.items():
-                if name == _NIL:
-                    frame.nil = value.strip() in _TRUE
-                else:
-                    frame.add(_attribute(name), value)
+        name, named = self._names.open(tag, attributes)
+        frame = _Frame(name)
+        for attribute, value in named.items():
+            if attribute == _NIL:
+                frame.nil = value.strip() in _TRUE
+            else:
+                space, local = attribute
+                frame.add(_PREFIXES.get(space, "@") + local, value)
         self._open.append(frame)
 
-    def end(self, tag: str) -> None:
+    def end(self, _tag: str) -> None:
         frame = self._open.pop()
+        self._names.close()
         if self._open:
-            self._open[-1].add(_local(tag), frame.value())
+            self._open[-1].add(frame.tag[1], frame.value())
         else:
             self.root = frame
 
@@ -174,7 +174,7 @@ class _Builder:
 
 
 def _primitive(root: _Frame) -> XmlValue:
-    name = root.tag
+    name = root.tag[1]
     if root.nil:
         return XmlValue(value=None, text="", primitive=name)
     text = "".join(root.parts)

@@ -65,9 +65,12 @@ _URL: Final = re.compile(
 )
 
 
-@lru_cache(maxsize=4096)
 def parse_format_name(text: str) -> FormatName:
     """One format name. MS-MQMQ 2.1.2 to 2.1.6"""
+    return (_known_format_name if len(text) <= _KEPT else _parse_format_name)(text)
+
+
+def _parse_format_name(text: str) -> FormatName:
     keyword, equals, rest = text.partition("=")
     parse = _PARSERS.get(_capitals(keyword))
     if parse is None or not equals:
@@ -86,9 +89,12 @@ def parse_format_names(text: str) -> tuple[FormatName, ...]:
     return tuple(dict.fromkeys(names))
 
 
-@lru_cache(maxsize=4096)
 def parse_path_name(text: str) -> PathName:
     """MS-MQMQ 2.1.1"""
+    return (_known_path_name if len(text) <= _KEPT else _parse_path_name)(text)
+
+
+def _parse_path_name(text: str) -> PathName:
     computer, backslash, rest = text.partition("\\")
     try:
         if not backslash:
@@ -103,6 +109,12 @@ def parse_path_name(text: str) -> PathName:
         )
     except _FaultError as fault:
         raise IllegalName(text, str(fault)) from None
+
+
+# Names come from peers: a long one is parsed again rather than kept.
+_KEPT: Final = 1024  # characters
+_known_format_name = lru_cache(maxsize=4096)(_parse_format_name)
+_known_path_name = lru_cache(maxsize=4096)(_parse_path_name)
 
 
 class _FaultError(Exception):

@@ -39,6 +39,10 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
 
 ACCEPTED: Final = Verdict(Outcome.ACCEPTED)
 BUSY: Final = Verdict(Outcome.BUSY, 0, "machine-quota")
+# The peer is no router, and the message is of another queue manager than the session's.
+NOT_OF_SESSION: Final = Verdict(Outcome.BUSY, 0, "source-not-of-session")
+TOO_MANY_STREAMS: Final = Verdict(Outcome.BUSY, 0, "too-many-streams")
+TOPIC_UNAVAILABLE: Final = Verdict(Outcome.BUSY, 0, "topic-unavailable")
 DUPLICATE: Final = Verdict(Outcome.DUPLICATE, 0, "id-seen")
 # Of a message for another host (SR-15): stored; repeated meanwhile; taken there.
 WAITING: Final = Verdict(Outcome.FORWARDED, 0, "waits-for-the-next-hop")

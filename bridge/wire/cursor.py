@@ -36,14 +36,25 @@ def take(field: str, data: bytes, size: int, offset: int, end: int, rule: str) -
 
 
 # The codec functions are called directly: bytes.decode() looks the codec up by name each time,
-# which costs four times as much. MSMQ strings are WCHARs, so lone surrogates pass both ways.
+# which costs four times as much.
 def decode_utf16(raw: bytes) -> str:
-    """`raw` has an even length."""
-    return utf_16_le_decode(raw, "surrogatepass", True)[0]
+    """The text of WCHARs; `raw` has an even length.
+
+    A WCHAR can be half of a surrogate pair without its other half, which UTF-8 and so Kafka, JSON
+    and the resolver cannot hold. Each such half is U+FFFD in the text, so that every text that
+    leaves the wire layer can be encoded. The packet as it came still has the WCHARs.
+    """
+    return utf_16_le_decode(raw, "replace", True)[0]
 
 
 def encode_utf16(text: str) -> bytes:
+    """Never fails: texts that an earlier version has stored may still have halves of a pair."""
     return utf_16_le_encode(text, "surrogatepass")[0]
+
+
+def well_formed(text: str) -> str:
+    """As `decode_utf16` would have read it, for texts that an earlier version has stored."""
+    return decode_utf16(encode_utf16(text))
 
 
 def encode_utf16z(text: str) -> bytes:

@@ -32,15 +32,40 @@ def test_names_and_domains(tmp_path: Path) -> None:
     accounts = UserFile(users(tmp_path, GOOD))
     assert SECRETS.hide(f"{SECRET.hex()} 12345678") == "*** ***"  # they get into no log
     assert accounts.nt_hash("ANN", "") == SECRET
-    assert accounts.nt_hash("Ann", "other") == SECRET  # a plain name is good for any domain
-    assert accounts.nt_hash("ann", "dom") == PASSWORD  # but the domain's own comes first
+    assert accounts.nt_hash("ann", "dom") == PASSWORD
     assert accounts.nt_hash("bob", "DOM") == PASSWORD
     assert accounts.nt_hash("bob", "other") is None
     assert accounts.nt_hash("bob", "") is None
     assert accounts.nt_hash("guest", "") is None
     assert accounts.nt_hash("", "") is None
     assert accounts.nt_hash("dom\\bob", "") is None
-    assert accounts.nt_hash("host$", "DOM") is not None
+    assert accounts.nt_hash("host$", "") is not None
+    assert accounts.nt_hash("host$", "DOM") is None
+
+
+@pytest.mark.parametrize(
+    ("domain", "is_local"),
+    [
+        ("", True),
+        (".", True),
+        ("WorkGroup", True),
+        ("bridge01", True),
+        ("BRIDGE01.Example.COM", True),
+        ("averylongmachin", True),  # as NetBIOS cuts it
+        ("averylongmachinename", True),
+        ("192.0.2.7", True),
+        ("192", False),
+        ("other", False),
+        ("example", False),
+        ("CLIENT01", False),  # the client's own computer: write CLIENT01\\ann
+        ("dom", False),
+    ],
+)
+def test_a_plain_name_is_a_local_account(tmp_path: Path, domain: str, is_local: bool) -> None:
+    """Whoever knows a local password must not get in under the name of a domain."""
+    names = ["BRIDGE01", "bridge01.example.com", "AVERYLONGMACHINENAME", "192.0.2.7"]
+    accounts = UserFile(users(tmp_path, "ann: {password: secret}"), names)
+    assert accounts.nt_hash("ann", domain) == (SECRET if is_local else None)
 
 
 @pytest.mark.parametrize(

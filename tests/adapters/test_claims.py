@@ -327,3 +327,40 @@ def test_a_client_that_cannot_be_made_is_one_line_at_the_start(
     assert caught.value.where == "claims"
     assert value in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
+
+
+# -- who may read them ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def _generous() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def modes(folder: Path) -> set[str]:
+    return {oct(path.stat().st_mode & 0o777) for path in (folder, *folder.rglob("*"))}
+
+
+@pytest.mark.usefixtures("_generous")
+def test_they_are_for_our_user_only(tmp_path: Path) -> None:
+    where = ClaimStore(tmp_path / "data")
+    where.check([""])
+    store(where, claim_of())
+    assert modes(tmp_path / "data") == {"0o700", "0o600"}
+
+
+@pytest.mark.usefixtures("_generous")
+@pytest.mark.parametrize(
+    ("mode", "found"), [(0o755, {"0o755", "0o750", "0o640"}), (0o700, {"0o700", "0o600"})]
+)
+def test_a_folder_of_the_operator_s_is_shared_with_its_group(
+    tmp_path: Path, mode: int, found: set[str]
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir(mode=mode)
+    where = ClaimStore(tmp_path / "data")
+    where.check([str(shared)])
+    store(where, claim_of(store=str(shared)))
+    assert modes(shared) == found

@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+import socket
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, cast
 
 import pytest
@@ -11,7 +12,10 @@ from bridge.adapters import courier as module
 from bridge.adapters.courier import Courier
 from bridge.adapters.intake import Intake, OnDecided, ShardPump
 from bridge.adapters.net.connection import Connection
+from bridge.adapters.own_listeners import OwnListeners
+from bridge.adapters.receipt_targets import ReceiptTargets
 from bridge.config import Address, PeerName
+from bridge.core.known_senders import KnownSenders
 from bridge.core.ports import OutboxEntry
 from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import Message
@@ -25,10 +29,25 @@ from tests.support.waiting import until
 THERE = Address("10.1.2.3", 1801)
 
 
-def entry(ordinal: int, peer: Guid | None = SENDER, host: str = "") -> OutboxEntry:
-    packet = packet_from_message(plain(ordinal, source=LOCAL, destination=PLAIN)).pack()
+NAMES = {"sender02": ["10.1.2.3"], "sender02.": ["10.1.2.3"], "both": ["10.9.9.9", "10.1.2.3"]}
+
+
+def entry(
+    ordinal: int,
+    peer: Guid | None = SENDER,
+    host: str = "",
+    cause: str = "",
+    body: bytes = b"",
+    by: str = "",
+) -> OutboxEntry:
+    """`by`: the address of whoever named the host."""
+    message = plain(ordinal, source=LOCAL, destination=PLAIN, body=body)
     return OutboxEntry(
-        ordinal=ordinal, queue_manager=str(peer) if peer else "", host=host, packet=packet
+        ordinal=ordinal,
+        queue_manager=str(peer) if peer else "",
+        host=host,
+        packet=packet_from_message(message).pack(),
+        cause=cause or by,
     )
 
 
@@ -37,6 +56,10 @@ class Owner:
 
     def __init__(self) -> None:
         self.forgotten: list[list[int]] = []
+        self.lightened: list[OutboxEntry] = []
+
+    def lighten(self, entries: Sequence[OutboxEntry]) -> None:
+        self.lightened += entries
 
     def forget(self, ordinals: Sequence[int]) -> None:
         self.forgotten.append(list(ordinals))
@@ -65,16 +88,28 @@ class Line:
 
 
 class World:
-    def __init__(self, peers: dict[str, Address] | None = None, book: dict[str, str] | None = None):
-        self.learned: list[tuple[str, str]] = []
+    def __init__(
+        self,
+        peers: dict[str, Address] | None = None,
+        book: dict[str, str] | None = None,
+        allowed: Sequence[str] = ("sender",),
+        own: Collection[int] = (),
+    ) -> None:
         self.dials: list[tuple[Address, Guid]] = []
         self.answer: Callable[[Address], Line | None] = lambda _: None
         named = {PeerName.parse(name): address for name, address in (peers or {}).items()}
-        self.courier = Courier(LOCAL, named, book or {}, self.dial, self.learn)
+        configured = {str(name): address.host for name, address in named.items()}
+        self.senders = KnownSenders("warn", configured, book or {}, lambda *_: None)
+        self.refused: list[tuple[str, int]] = []
+        self.courier = Courier(
+            LOCAL,
+            named,
+            self.senders,
+            self.dial,
+            targets=ReceiptTargets(allowed, own=OwnListeners(lambda: own)),
+            refusal=lambda reason, count: self.refused.append((reason, count)),
+        )
         self.owner = Owner()
-
-    def learn(self, guid: str, host: str) -> None:
-        self.learned.append((guid, host))
 
     async def dial(self, address: Address, remote: Guid) -> Connection:
         self.dials.append((address, remote))
@@ -89,10 +124,6 @@ class World:
 
     def opened(self, line: Line) -> Line:
         self.courier.opened(cast(Connection, line))
-        return line
-
-    def heard(self, line: Line) -> Line:
-        self.courier.heard(cast(Connection, line))
         return line
 
     def closed(self, line: Line) -> None:
@@ -269,7 +300,6 @@ def test_without_a_session_it_dials_where_the_message_came_from() -> None:
         world.take(entry(1, SENDER, "10.1.2.3"))
         await until(lambda: lines and lines[0].got)
         assert lines[0].got == [1]
-        assert world.learned == []  # our own dialing teaches nothing
 
     assert play(scene).dials == [(THERE, SENDER)]  # the session must be with that one
 
@@ -361,8 +391,145 @@ def test_peers_by_host(host: str) -> None:
     assert first_dial(entry(1, SENDER, host), peers=peers) == (there, SENDER)
 
 
-def test_a_host_that_nobody_configured() -> None:
-    assert first_dial(entry(1, None, "sender02")) == (Address("sender02", 1801), NULL_GUID)
+# -- a host that a message names ------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def _names(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NAMES is the name service, for what is not an address."""
+    real = socket.getaddrinfo
+
+    def getaddrinfo(host: str, port: int, *_: Any, **__: Any) -> list[Any]:
+        if host.lower() not in NAMES:
+            return real(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        kind = socket.AF_INET, socket.SOCK_STREAM, 6, ""
+        return [(*kind, (address, port)) for address in NAMES[host.lower()]]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+
+
+@pytest.mark.parametrize("host", ["sender02", "SENDER02", "sender02.", "10.1.2.3", "both"])
+def test_the_host_that_a_message_came_from(host: str) -> None:
+    """The address that was checked is the one that is dialed: no second lookup."""
+    assert first_dial(entry(1, None, host, by="10.1.2.3")) == (THERE, NULL_GUID)
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("sender02", "sender02"),
+        ("sender02", "sender02:1801"),
+        ("sender02", "10.1.2.0/24"),
+        ("10.1.2.3", "10.1.2.3"),
+        ("sender02", "*"),
+    ],
+)
+def test_a_host_that_the_operator_listed(host: str, allowed: str) -> None:
+    there = first_dial(entry(1, None, host, by="192.0.2.66"), allowed=[allowed])
+    assert there == (THERE, NULL_GUID)
+
+
+@pytest.mark.parametrize(
+    ("host", "allowed"),
+    [
+        ("sender02", ["sender"]),
+        ("10.1.2.3", ["sender", "loopback"]),
+        ("sender02", ["sender02:1802"]),
+        ("127.0.0.1", ["sender"]),
+        ("2130706433", ["sender", "*"]),
+        ("::1", ["*"]),
+        ("169.254.169.254", ["*"]),
+        ("0.0.0.0", ["*", "loopback"]),
+        ("a..b", ["*"]),
+    ],
+)
+def test_a_host_that_is_not_permitted_is_not_dialed(
+    host: str, allowed: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its acks are dropped, counted, and the host is logged once."""
+
+    async def scene(world: World) -> None:
+        world.take(entry(1, None, host, by="192.0.2.66"), entry(2, None, host, by="192.0.2.66"))
+        await until(lambda: world.owner.forgotten)
+        assert world.owner.forgotten == [[1, 2]]
+        world.take(entry(3, None, host, by="192.0.2.66"))
+        await until(lambda: len(world.owner.forgotten) == 2)
+        await until(lambda: not world.courier._routes)
+        assert world.courier.waiting == 0
+
+    world = play(scene, lambda: World(allowed=allowed))
+    assert world.dials == []
+    assert world.refused == [("ack-target", 2), ("ack-target", 1)]
+    assert caplog.text.count("are dropped") == 1
+
+
+def test_only_those_are_dropped_that_may_not_name_the_host() -> None:
+    async def scene(world: World) -> None:
+        world.answer = lambda address: Line(OTHER, "10.1.2.3", address)
+        by = {1: "10.1.2.3", 2: "192.0.2.66", 3: "10.1.2.3"}
+        world.take(*(entry(n, None, "sender02", by=peer) for n, peer in by.items()))
+        await until(lambda: world.dials and world.courier._under_way)
+        (line,) = world.courier._under_way
+        assert cast(Line, line).got == [1, 3]
+        # While the session is open, it is used; another name of the host finds it, too.
+        world.take(entry(4, None, "sender02", by="10.1.2.3"))
+        world.take(entry(5, None, "both", by="10.1.2.3"))
+        NAMES["both"].reverse()
+        try:
+            await until(lambda: cast(Line, line).got == [1, 3, 4, 5])
+        finally:
+            NAMES["both"].reverse()
+        world.delivered(cast(Line, line), 1, 3, 4, 5)
+        world.closed(cast(Line, line))
+        assert world.courier._found == {}
+
+    world = play(scene)
+    assert (world.refused, len(world.dials)) == ([("ack-target", 1)], 1)
+
+
+def test_a_name_that_is_not_known_yet_is_looked_up_again() -> None:
+    async def scene(world: World) -> None:
+        world.take(entry(1, None, "late", by="10.1.2.3"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert (world.dials, world.refused, world.courier.waiting) == ([], [], 1)
+        NAMES["late"] = ["10.1.2.3"]
+        try:
+            await until(lambda: world.dials)
+        finally:
+            del NAMES["late"]
+
+    assert play(scene).dials[0] == (THERE, NULL_GUID)
+
+
+def test_our_own_listener_is_not_dialed() -> None:
+    """A sender on this machine whose session ended: on its port 1801 are we."""
+
+    async def scene(world: World) -> None:
+        world.take(entry(1, SENDER, "127.0.0.1"), entry(2, OTHER))
+        world.take(entry(3, None, "127.0.0.1", by="127.0.0.1"))
+        await until(lambda: world.refused)
+        assert world.courier.waiting == 2  # they wait for a session
+        assert world.opened(Line(SENDER, "127.0.0.1")).got == [1]
+
+    def world() -> World:
+        return World(book={str(OTHER): "127.0.0.9"}, allowed=["sender", "loopback"], own=[1801])
+
+    assert play(scene, world).dials == []
+
+
+def test_refused_hosts_are_remembered_up_to_a_bound(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "MAX_LOGGED", 3)
+
+    async def scene(world: World) -> None:
+        world.take(*(entry(n, None, f"10.0.0.{n}", by="192.0.2.66") for n in range(1, 9)))
+        await until(lambda: len(world.refused) == 8)
+        assert len(world.courier._refused) == 3
+
+    play(scene)
+    assert caplog.text.count("are dropped") == 8
 
 
 def test_names_of_hosts_are_one_whatever_their_case() -> None:
@@ -384,21 +551,40 @@ def test_what_a_dialed_session_can_take_by_host() -> None:
     play(scene, lambda: World(peers={"sender01": Address("192.0.2.7", 1802)}))
 
 
-def test_addresses_are_learned_from_sessions() -> None:  # 2.12: guid -> address, persisted
+def test_addresses_are_learned_from_sessions() -> None:  # GUID -> address, persisted
     async def scene(world: World) -> None:
-        line = world.opened(Line(SENDER, "10.7.7.7"))
-        assert world.learned == []  # a handshake alone is owed nothing
-        world.heard(line)
-        assert world.learned == [(str(SENDER), "10.7.7.7")]
-        world.closed(line)
-        world.closed(world.heard(world.opened(Line(SENDER, "10.7.7.7"))))
-        assert len(world.learned) == 1  # no news
-        world.closed(world.heard(world.opened(Line(SENDER, "10.7.7.8"))))
-        assert world.learned[1:] == [(str(SENDER), "10.7.7.8")]
+        world.senders.heard(str(SENDER), "10.7.7.8", 0)
         world.take(entry(1, SENDER))
         await until(lambda: world.dials)
 
     assert play(scene).dials[0] == (Address("10.7.7.8", 1801), SENDER)
+
+
+def test_who_takes_a_guid_gets_nothing_that_is_owed_to_it() -> None:
+    """Neither the acks of a message that came from elsewhere, nor those for a known address."""
+
+    async def scene(world: World) -> None:
+        world.senders.heard(str(SENDER), "10.7.7.8", 0)
+        world.take(entry(1, host="10.7.7.8"), entry(2), entry(3, host="10.7.7.9"))
+        stranger = world.opened(Line(SENDER, "10.6.6.6"))
+        assert stranger.got == []
+        world.take(entry(4, host="10.6.6.6"))  # its own
+        assert stranger.got == [4]
+        moved = world.opened(Line(SENDER, "10.7.7.9"))
+        assert moved.got == [3]
+        home = world.opened(Line(SENDER, "10.7.7.8"))
+        assert sorted(home.got) == [1, 2]
+
+    play(scene)
+
+
+def test_an_address_that_is_configured_is_the_home() -> None:
+    async def scene(world: World) -> None:
+        world.take(entry(1))
+        assert world.opened(Line(SENDER, "10.6.6.6")).got == []
+        assert world.opened(Line(SENDER, "10.1.2.3")).got == [1]
+
+    play(scene, lambda: World(peers={str(SENDER): THERE}))
 
 
 def test_addresses_of_an_earlier_run() -> None:
@@ -445,3 +631,148 @@ def test_an_ack_to_a_queue_of_ours_arrives_like_any_other() -> None:  # QB-112: 
         assert world.owner.forgotten == [[1, 2]]
 
     assert play(scene).dials == []
+
+
+# -- bounds ---------------------------------------------------------------------------------
+
+
+class Dead:
+    """Hosts that never answer, and one that does."""
+
+    def __init__(self, alive: str) -> None:
+        self.alive, self.now, self.most = alive, 0, 0
+        self.by_host = list[str]()
+
+    async def dial(self, address: Address, remote: Guid) -> Connection:
+        self.by_host.append(address.host)
+        if address.host == self.alive:
+            raise ConnectionRefusedError
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+def test_hosts_that_a_stranger_names_are_dialed_few_at_a_time() -> None:
+    """The dial to somebody else's host does not wait behind them."""
+    dead = Dead("10.2.2.2")
+
+    async def scene(world: World) -> None:
+        world.courier._dial = dead.dial
+        hosts = [f"10.3.{n >> 8}.{n & 255}" for n in range(1, 500)]
+        world.take(*(entry(n, None, host, "192.0.2.66") for n, host in enumerate(hosts)))
+        await until(lambda: dead.now == module.DIALS_BY_ADDRESS)
+        world.take(entry(1000, None, "10.2.2.2", "10.2.2.2"))
+        await until(lambda: "10.2.2.2" in dead.by_host)
+
+    play(scene, lambda: World(allowed=["*"]))
+    assert dead.most == module.DIALS_BY_ADDRESS
+
+
+def test_all_dials_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert module.DIALS == 64
+    dead = Dead("")
+
+    async def scene(world: World) -> None:
+        world.courier._dial = dead.dial
+        world.take(*(entry(n, None, f"10.3.0.{n}", f"192.0.2.{n}") for n in range(1, 200)))
+        await until(lambda: dead.now == module.DIALS)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert world.courier.dials == module.DIALS
+        assert world.courier.routes == 199
+
+    play(scene, lambda: World(allowed=["*"]))
+    assert dead.most == module.DIALS
+
+
+def test_delays_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    enough = asyncio.Event()
+    monkeypatch.setattr(module, "RETRY_S", 5.0)
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 7:
+            enough.set()
+            await asyncio.Event().wait()
+
+    async def scene(world: World) -> None:
+        monkeypatch.setattr("bridge.adapters.courier.asyncio.sleep", sleep)
+        world.take(entry(1, None, "10.9.9.9"))
+        await enough.wait()
+        monkeypatch.undo()
+
+    play(scene)
+    assert slept == [5.0, 10.0, 20.0, 40.0, 60.0, 60.0, 60.0]
+
+
+def test_acks_for_a_peer_that_cannot_be_reached_lose_their_bodies() -> None:
+    async def scene(world: World) -> None:
+        world.take(entry(1, None, "10.9.9.9", body=bytes(100_000)), entry(2, None, "10.9.9.9"))
+        await until(lambda: world.owner.lightened)
+        (bare,) = world.owner.lightened
+        assert (bare.ordinal, len(bare.packet) < 1000) == (1, True)
+        (route,) = world.courier._routes.values()
+        assert route.waiting[1] is bare
+        line = world.opened(Line(SENDER, "10.9.9.9"))
+        assert line.got == [1, 2]  # whole or bare: each is the same ack, once
+
+    play(scene)
+
+
+def test_what_is_dropped_is_not_sent() -> None:
+    async def scene(world: World) -> None:
+        first, second, third = entry(1), entry(2), entry(3)
+        world.take(first, second)
+        world.courier.drop([first])
+        line = world.opened(Line(SENDER, "10.1.2.3"))
+        assert line.got == [2]
+        world.courier.drop([second])  # under way: it may arrive, but is not sent again
+        world.closed(line)
+        world.take(third)
+        assert world.opened(Line(SENDER, "10.1.2.3")).got == [3]
+        assert world.courier.waiting == 1
+
+    assert play(scene).owner.forgotten == []
+
+
+def test_a_session_holds_only_so_many() -> None:
+    """A peer that takes nothing does not make us keep everything twice."""
+
+    async def scene(world: World) -> None:
+        line = world.opened(Line(SENDER, "10.1.2.3"))
+        world.take(*(entry(n) for n in range(1, 1001)))
+        assert len(line.got) == module.UNDER_WAY
+        while len(line.got) < 1000:
+            world.delivered(line, *line.got)
+        assert line.got == list(range(1, 1001))
+        world.delivered(line, *line.got)
+        assert (world.courier.waiting, world.courier.routes) == (0, 0)
+
+    play(scene)
+
+
+def test_what_a_session_did_not_hold_goes_on_another() -> None:
+    async def scene(world: World) -> None:
+        line = world.opened(Line(SENDER, "10.1.2.3"))
+        world.take(*(entry(n) for n in range(1, 301)))
+        world.closed(line)
+        second = world.opened(Line(SENDER, "10.1.2.3"))
+        world.delivered(second, *second.got)
+        assert second.got == list(range(1, 301))
+
+    play(scene)
+
+
+def test_a_name_that_cannot_be_looked_up_is_only_unreachable() -> None:
+    async def scene(world: World) -> None:
+        async def dial(address: Address, remote: Guid) -> Connection:
+            world.dials.append((address, remote))
+            raise UnicodeError("label empty or too long")
+
+        world.courier._dial = dial
+        world.take(entry(1, SENDER))
+        await until(lambda: len(world.dials) > 2)
+
+    play(scene, lambda: World(peers={str(SENDER): Address("a..b", 1801)}))

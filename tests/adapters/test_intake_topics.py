@@ -24,7 +24,7 @@ from bridge.core.shard import Shard
 from bridge.model.errors import SinkUnavailable
 from bridge.model.guid import Guid
 from tests.adapters.test_intake import SOON, World, of_shard, until
-from tests.core.messages import LOCAL, plain, step
+from tests.core.messages import LOCAL, OTHER, plain, step
 from tests.support.waiting import until as poll
 
 LARGE = bytes(20_000)
@@ -60,20 +60,21 @@ class Topics(World):
             for sink in self.sinks
         ]
         self.pump = self.pumps[0]
-        self.intake = Intake(self.pumps, self.jams.append)
+        self.intake = Intake(self.pumps, lambda _, jammed: self.jams.append(jammed))
         self.asked: list[set[str]] = []
         self.looking = asyncio.Event()
         self.answer = asyncio.Event()
         self.answer.set()
         self.away = 0  # so many questions fail
         self.refused: set[str] = set()
+        self.at_bound: set[str] = set()  # peers
         self.stored: list[Claim] = []
         self.store_away = 0
 
     def new_catalogue(self) -> Catalogue:
         return Catalogue.of(LOCAL, MAPPINGS, {"p": TopicLimits(4, 10_000)}, "_own.")
 
-    async def prepare(self, topics: set[str]) -> None:
+    async def prepare(self, topics: set[str], peer: str) -> set[str]:
         self.asked.append(set(topics))
         self.looking.set()
         await asyncio.sleep(0)
@@ -81,8 +82,10 @@ class Topics(World):
         if self.away:
             self.away -= 1
             raise SinkUnavailable("Kafka: preparing topics: away")
-        for topic in topics:
+        denied = topics if peer in self.at_bound else set[str]()
+        for topic in topics - denied:
             self.catalogue.learn(topic, TopicLimits(UNKNOWN if topic in self.refused else 4))
+        return denied
 
     async def store(self, claims: Sequence[Claim]) -> None:
         await asyncio.sleep(0)
@@ -225,6 +228,22 @@ def test_what_waits_jams_the_sessions_like_anything_else(monkeypatch: pytest.Mon
     play(scene)
 
 
+def test_a_peer_at_its_bound_is_refused_and_others_are_not() -> None:
+    """The same topic: what one peer may not make, another may."""
+
+    async def scene(world: Topics) -> None:
+        world.at_bound = {"192.0.2.66"}
+        world.submit(step(1, label="a", peer="192.0.2.66"))
+        await world.drain()
+        world.submit(step(1, label="a", source=OTHER, peer="10.1.2.3"))
+        await world.drain()
+
+    world = play(scene)
+    assert world.outcomes == [["rejected"], ["accepted"]]
+    assert [r.topic for r in world.log.records] == ["o-a"]
+    assert world.asked == [{"o-a"}, {"o-a"}]
+
+
 def test_a_topic_that_cannot_be_made_is_a_verdict() -> None:
     async def scene(world: Topics) -> None:
         world.refused = {"o-b"}
@@ -326,7 +345,7 @@ def test_a_bug_while_looking_ends_the_pump_loudly() -> None:  # style 5: crash t
         world = Topics()
         await world.start()
 
-        async def wrong(_: set[str]) -> None:
+        async def wrong(_topics: set[str], _peer: str) -> set[str]:
             raise RuntimeError("a bug")
 
         world.pump._prepare = wrong

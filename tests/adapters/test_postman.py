@@ -612,3 +612,50 @@ def test_stop_without_work() -> None:
         world.postman.stop()
 
     play(scene)
+
+
+# -- bounds by peer -------------------------------------------------------------------------
+
+
+def test_a_peer_has_only_so_many_urls(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_ROUTES_BY_PEER", 2)
+
+    async def scene(world: World) -> None:
+        world.receiver.gate.clear()
+        world.take(*(world.entry(n, world.receiver.url(f"/msmq/{n}")) for n in range(1, 4)))
+        assert world.owner.forgotten == [3]
+        world.take(world.entry(4, world.receiver.url("/msmq/4"), host="127.0.0.9"))
+        assert world.owner.forgotten == [3]  # another peer has its own
+        world.receiver.gate.set()
+        await world.owner.until(lambda: len(world.owner.forgotten) == 4)
+
+    play(scene)
+
+
+def test_hosts_that_never_answer_shut_out_no_other_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They accept the connection and the request, so none of them has failed yet."""
+    monkeypatch.setattr(module, "MAX_ROUTES", 3)
+
+    async def scene(world: World) -> None:
+        world.receiver.gate.clear()
+        world.take(*(world.entry(n, world.receiver.url(f"/msmq/{n}")) for n in range(1, 4)))
+        world.take(world.entry(9, world.receiver.url("/msmq/9"), host="127.0.0.9"))
+        assert world.owner.forgotten == [1]  # the oldest of the peer that has most
+        world.receiver.gate.set()
+        await world.owner.until(lambda: 9 in world.owner.forgotten)
+
+    play(scene)
+
+
+def test_receipts_that_are_dropped_are_not_sent() -> None:
+    async def scene(world: World) -> None:
+        world.receiver.gate.clear()
+        first, second = world.entry(1), world.entry(2)
+        world.take(first, second)
+        await world.receiver.wait(1)  # the first is under way
+        world.postman.drop([second])
+        world.receiver.gate.set()
+        await world.owner.until(lambda: world.owner.forgotten == [1])
+        assert len(world.receiver.got) == 1
+
+    play(scene)

@@ -2,12 +2,14 @@
 
 import asyncio
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import pytest
 
+from bridge.adapters import own_listeners
 from bridge.adapters import receipt_targets as module
+from bridge.adapters.own_listeners import OwnListeners
 from bridge.adapters.receipt_targets import ReceiptTargets, Target, TargetRefused
 from bridge.config import Address, PeerName, ReceiptTarget
 from bridge.core.redirection import Redirects
@@ -53,9 +55,11 @@ def find(
     peer: str = PEER,
     peers: Mapping[str, Address] | None = None,
     redirects: Iterable[tuple[str, str]] = (),
+    own: Collection[int] = (),
 ) -> Target:
+    listeners = OwnListeners(lambda: own, ("BRIDGE01", "bridge01.example.com"))
     targets = ReceiptTargets(
-        [ReceiptTarget.parse(one) for one in allowed], peers, Redirects(redirects)
+        [ReceiptTarget.parse(one) for one in allowed], peers, Redirects(redirects), listeners
     )
     return asyncio.run(targets.find(url, peer))
 
@@ -74,6 +78,7 @@ def place(url: str, *allowed: str, **more: Any) -> tuple[str, int]:
         ("both", ["sender"], PEER),  # of several the one that is allowed
         ("mapped", ["sender"], PEER),
         ("SENDER01", ["SENDER01"], PEER),
+        ("sender01.", ["SENDER01"], PEER),
         ("local", ["loopback"], "127.0.0.1"),
         ("127.8.9.1", ["loopback"], "127.8.9.1"),
         ("[::1]", ["loopback"], "::1"),
@@ -117,6 +122,16 @@ def test_allowed(host: str, allowed: list[str], address: str) -> None:  # SR-49
         ("[::ffff:169.254.169.254]", ["*"]),
         ("linked", ["*"]),
         ("[fe80::1]", ["*"]),
+        ("169.254.169.254", ["0.0.0.0/0"]),
+        ("[64:ff9b::a9fe:a9fe]", ["*"]),  # NAT64
+        ("[2002:a9fe:a9fe::1]", ["*"]),  # 6to4
+        ("[64:ff9b::7f00:1]", ["::/0"]),
+        # Loopback is there only for who writes it.
+        ("local", ["*"]),
+        ("127.0.0.1", ["*", "0.0.0.0/0"]),
+        ("[::1]", ["*", "::/0"]),
+        ("2130706433", ["*"]),
+        ("local", ["sender", "10.0.0.0/8"]),
         ("multicast", ["*"]),
         ("nothing", ["*"]),
         ("[::]", ["*"]),
@@ -131,6 +146,117 @@ def test_loopback_as_any_address_has_a_port() -> None:
     """A socket that is bound to 0.0.0.0 would take it: it is loopback in disguise."""
     with pytest.raises(TargetRefused):
         find("http://0.0.0.0/o", "loopback")
+
+
+# -- listeners of our own -------------------------------------------------------------------
+
+HERE = [
+    "127.0.0.1",
+    "127.1",
+    "127.8.9.1",
+    "0",
+    "0.0.0.0",
+    "0x7f.1",
+    "0x7f000001",
+    "0177.0.0.1",
+    "017700000001",
+    "2130706433",
+    "localhost",
+    "LocalHost",
+    "localhost.",
+    "local",
+    "[::1]",
+    "[0:0:0:0:0:0:0:1]",
+    "[::]",
+    "[::ffff:127.0.0.1]",
+    "[::ffff:7f00:1]",
+    "[::ffff:0.0.0.0]",
+    "[64:ff9b::7f00:1]",
+    "[2002:7f00:1::]",
+    "bridge01",  # a name of ours, wherever it leads
+    "BRIDGE01.EXAMPLE.COM.",
+]
+EVERYTHING = ("sender", "loopback", "*", "0.0.0.0/0", "::/0", "127.0.0.0/8", "bridge01")
+
+
+@pytest.mark.parametrize("host", HERE)
+@pytest.mark.parametrize("peer", ["127.0.0.1", "::ffff:127.0.0.1", "::1", PEER])
+def test_never_a_listener_of_our_own(host: str, peer: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In any spelling, for any sender, whatever the list says."""
+    for name in ("localhost", "localhost."):
+        monkeypatch.setitem(NAMES, name, ["::1", "127.0.0.1"])
+    allowed = (*EVERYTHING, host.lower())
+    for port in (80, 1801, 9180):
+        with pytest.raises(TargetRefused):
+            find(f"http://{host}:{port}/msmq/o", *allowed, peer=peer, own={80, 1801, 9180})
+    with pytest.raises(TargetRefused):  # the port need not be written
+        find(f"http://{host}/msmq/o", *allowed, peer=peer, own={80})
+
+
+def test_an_address_of_this_machine_that_is_not_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(own_listeners, "is_here", lambda address: str(address) == PEER)
+    with pytest.raises(TargetRefused):
+        find("http://sender01:9180/o", *EVERYTHING, own={9180})
+    assert place("http://sender01:9181/o", "sender", own={9180}) == (PEER, 9181)
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "::ffff:127.0.0.1"])
+def test_a_sender_on_this_machine_gets_its_receipts(peer: str) -> None:
+    """By `sender` alone, at its own address, on ports that are not ours."""
+    assert place("http://local:8080/o", "sender", peer=peer, own={80}) == ("127.0.0.1", 8080)
+    with pytest.raises(TargetRefused):
+        find("http://127.0.0.2:8080/o", "sender", peer=peer, own={80})
+
+
+def test_what_the_operator_wrote_may_lead_to_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A redirect has host and port; of `peers` a stranger chooses the port."""
+    table = [("http://elsewhere/*", "http://127.0.0.1:8080/")]
+    assert place("http://elsewhere/o", redirects=table, own={8080}) == ("127.0.0.1", 8080)
+    peers: dict[str, Address] = {PeerName.parse("box"): Address.parse("127.0.0.1:8080")}
+    assert place("http://box/o", peers=peers, own={8080}) == ("127.0.0.1", 8080)
+    for url in ("http://box:9180/o", "http://BOX:80/o", "https://box:443/o"):
+        with pytest.raises(TargetRefused, match="of our own"):
+            find(url, "*", "loopback", peers=peers, own={80, 443, 8080, 9180})
+
+
+def test_the_address_that_was_checked_is_the_one_that_is_connected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A name service that gives another answer the second time is not asked again."""
+    answers = iter([[PEER], ["127.0.0.1"]])
+
+    def getaddrinfo(*_: Any, **__: Any) -> list[Any]:
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 0)) for one in next(answers)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", getaddrinfo)
+    assert place("http://rebound/o", "sender", own={80}) == (PEER, 80)
+    with pytest.raises(TargetRefused):
+        find("http://rebound/o", "sender", own={80})
+
+
+# -- hosts without a URL --------------------------------------------------------------------
+
+
+def host(name: str, *allowed: str, peers: Collection[str] = (PEER,)) -> Any:
+    targets = ReceiptTargets(allowed, own=OwnListeners(lambda: [1802]))
+    address, granted = asyncio.run(targets.find_host(name, 1801, peers))
+    return address, sorted(granted)
+
+
+def test_a_host_that_several_peers_name() -> None:
+    assert host("both", "sender", peers=[PEER, "192.0.2.8"]) == (PEER, [PEER])
+    assert host("both", "sender", "192.0.2.7", peers=["192.0.2.8"]) == ("192.0.2.7", ["192.0.2.8"])
+    assert host("both", "*", peers=["a", "b"]) == ("192.0.2.7", ["a", "b"])
+    for peers in ([], [""], ["not an address"], ["192.0.2.8"]):
+        with pytest.raises(TargetRefused, match=r"both is not in srmp\.receipt_targets"):
+            host("both", "sender", peers=peers)
+
+
+def test_what_is_ours_by_its_address() -> None:
+    targets = ReceiptTargets((), own=OwnListeners(lambda: [1801]))
+    assert [targets.is_own("127.0.0.1", port) for port in (1801, 80)] == [True, False]
+    assert targets.is_own("::ffff:127.0.0.1", 1801)
+    assert not targets.is_own("192.0.2.7", 1801)
 
 
 def test_the_port_of_a_name_counts() -> None:
@@ -185,7 +311,7 @@ def test_a_peer_is_where_the_operator_says() -> None:
 
 
 def test_a_peer_by_a_name() -> None:
-    peers = {PeerName.parse("box"): Address.parse("elsewhere")}
+    peers: dict[str, Address] = {PeerName.parse("box"): Address.parse("elsewhere")}
     assert place("http://box/o", peers=peers) == ("192.0.2.7", 80)
 
 

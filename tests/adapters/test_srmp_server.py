@@ -1,12 +1,14 @@
 """A POST and its status: srmp.md 1.4, SR-1 to SR-8, SR-13 to SR-17; tables 5.1 and 5.3."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import msgspec
 import pytest
 
+from bridge.adapters import srmp_server
 from bridge.adapters.intake import Intake, ShardPump
 from bridge.adapters.memory import MemoryLog, MemoryShardSink
 from bridge.adapters.net.http_server import HttpRequest
@@ -23,6 +25,7 @@ from bridge.core.shard import Shard
 from bridge.model.classes import MessageClass
 from bridge.model.message import Onward
 from bridge.model.verdict import Cursor, Outcome, Verdict
+from bridge.wire.srmp.request import SrmpRequest, read_request
 from tests.core.messages import LOCAL, catalogue, queue, receipts
 from tests.vectors.srmp import REQUESTS
 from tests.wire.srmp.build import MSMQ, PATH, PROPERTIES, QM, STREAM, TO, good, soap
@@ -43,10 +46,10 @@ class Sink(MemoryShardSink):
         self.gate.set()
         self.publishing = asyncio.Event()
 
-    async def publish(self, unit: Unit) -> None:
+    async def publish(self, unit: Unit, *, traced: bool = False) -> None:
         self.publishing.set()
         await self.gate.wait()
-        await super().publish(unit)
+        await super().publish(unit, traced=traced)
 
 
 class World:
@@ -62,7 +65,7 @@ class World:
         self.sink = Sink(self.log)
         shard = Shard(self.catalogue, Policy(**policy), receipts())
         self.pump = ShardPump(shard, self.sink, self.telemetry)
-        self.intake = Intake([self.pump], lambda _: None)
+        self.intake = Intake([self.pump], lambda _shard, _jammed: None)
         table = Redirects(redirects)
         self.server = SrmpServer(
             self.intake,
@@ -253,7 +256,7 @@ def test_what_has_no_verdict_in_time_is_withdrawn() -> None:
     """The sender was told to come again: it must not be taken behind its back, out of order."""
 
     async def scene(world: World) -> None:
-        world.intake.jammed = False  # nobody has noticed yet
+        world.intake._jammed = [False]  # nobody has noticed yet
         assert await world.post(good(MSMQ)) == 503
         assert world.intake.pending == 1
         await world.pump.open()
@@ -265,7 +268,7 @@ def test_what_has_no_verdict_in_time_is_withdrawn() -> None:
 
 def test_a_sender_that_hangs_up() -> None:
     async def scene(world: World) -> None:
-        world.intake.jammed = False
+        world.intake._jammed = [False]
         task = asyncio.create_task(world.post(good(MSMQ)))
         await asyncio.sleep(0)
         assert world.intake.pending == 1
@@ -561,3 +564,31 @@ def test_receipts_for_an_application(receipt: tuple[str, str]) -> None:  # SR-50
     found, world = statuses(good(*receipt), good(*receipt), to(TO_ORDERS, *receipt))
     assert found == [200, 200, 400]
     assert len(world.log.records) == 1
+
+
+# -- large requests -------------------------------------------------------------------------
+
+
+def test_a_large_request_is_read_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a small one of another connection is answered meanwhile."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def held(content_type: str, data: bytes) -> SrmpRequest:
+        if threading.current_thread() is not threading.main_thread():
+            begun.set()
+            assert go_on.wait(30)
+        return read_request(content_type, data)
+
+    monkeypatch.setattr(srmp_server, "read_request", held)
+    padding = "<x xmlns='urn:a'>" + " " * srmp_server.INLINE + "</x>"
+
+    async def scene(world: World) -> None:
+        large = asyncio.create_task(world.post(to(TO, padding)))
+        assert await asyncio.to_thread(begun.wait, 30)  # the loop goes on
+        assert await world.post(to(TO)) == 200
+        assert not large.done()
+        go_on.set()
+        assert await large == 200
+        assert await world.post(to(TO, padding + "<")) == 400
+
+    play(scene)

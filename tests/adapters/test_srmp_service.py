@@ -42,7 +42,7 @@ class World:
         self.log, self.telemetry = MemoryLog(), Telemetry()
         shard = Shard(queues, Policy(), receipts())
         self.pump = ShardPump(shard, MemoryShardSink(self.log), self.telemetry)
-        intake = Intake([self.pump], lambda _: None)
+        intake = Intake([self.pump], lambda _shard, _jammed: None)
         self.service = SrmpService(
             config,
             ["bridge"],

@@ -13,7 +13,7 @@ import pytest
 from bridge.adapters.config_files import load_config, load_mappings
 from bridge.adapters.mapping_schema import field_words, mapping_schema
 from bridge.adapters.starter import CONFIG, QUEUES, SCHEMA, config_text, write_starter
-from bridge.config import Config, Secret
+from bridge.config import AdminConfig, Config, Secret
 from bridge.model.errors import ConfigError
 
 
@@ -34,8 +34,20 @@ def leaves(value: msgspec.Struct, name: str = "") -> Iterator[tuple[str, object]
 
 def test_it_is_every_default_but_for_where_its_files_are(folder: Path) -> None:
     assert load_config(folder / CONFIG) == msgspec.structs.replace(
-        Config(), data=folder / "data", mappings=folder / "mappings"
+        Config(),
+        data=folder / "data",
+        mappings=folder / "mappings",
+        admin=AdminConfig(token_file=folder / "admin.token"),
     )
+
+
+def test_its_token_is_for_nobody_else_and_stays(folder: Path) -> None:
+    path = folder / "admin.token"
+    token = path.read_text()
+    assert len(token.strip()) >= 32
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert write_starter(folder, force=True)[-1] == path
+    assert path.read_text() == token  # an appliance may be using it
 
 
 def test_every_key_is_there_with_its_default(folder: Path) -> None:
@@ -43,7 +55,11 @@ def test_every_key_is_there_with_its_default(folder: Path) -> None:
     set_all = re.sub(r"(?m)^( *)#(?! )", r"\1", config_text())  # as the head of the file says
     path.write_text(set_all, encoding="utf-8")
     config = load_config(path)
-    placed = {"data": folder / "data", "mappings": folder / "mappings"}
+    placed = {
+        "data": folder / "data",
+        "mappings": folder / "mappings",
+        "admin.token_file": folder / "admin.token",
+    }
     for name, value in leaves(Config()):
         found = dict(leaves(config))[name]
         if name in ("peers", "kafka"):  # they have no default worth showing, so samples

@@ -19,10 +19,11 @@ from bridge.adapters.kafka.embedded import EmbeddedKafka
 from tests.chaos.bugs import BUGS
 from tests.chaos.fleet import KINDS
 from tests.chaos.handover import HANDOVER, HANDOVER_KINDS, LEASE_S, handovers
+from tests.chaos.hostile import BROKER
 from tests.chaos.posters import HTTP_KINDS
 from tests.chaos.read_bugs import READ_BUGS
 from tests.chaos.run import RATE, SENDERS, Settings, print_plan, run, tell
-from tests.chaos.schedule import BINARY, HTTP, RETAINED, Step, steps
+from tests.chaos.schedule import BINARY, HOSTILE, HTTP, RETAINED, Step, steps
 from tests.chaos.senders import BINARY_KINDS, RETAINED_KINDS
 
 PLANNED = 60  # steps that --plan prints
@@ -50,9 +51,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument(
         "--only",
-        choices=(BINARY, HTTP, RETAINED, HANDOVER),
+        choices=(BINARY, HTTP, RETAINED, HANDOVER, HOSTILE),
         default="",
-        help="senders of one kind, or a leader and its standby",
+        help="senders of one kind, a leader and its standby, or strangers alone",
     )
     parser.add_argument("--plan", action="store_true", help="print the schedule, do nothing")
     return parser.parse_args()
@@ -74,8 +75,9 @@ def main() -> int:
         kinds=_KINDS.get(options.only, KINDS),
         bug=options.bug,
         lease_s=LEASE_S if options.only == HANDOVER else 0,
+        is_hostile=options.only in ("", HOSTILE),
     )
-    with EmbeddedKafka(folder / "kafka") as broker:
+    with EmbeddedKafka(folder / "kafka", settings=BROKER) as broker:
         verdict = asyncio.run(run(broker, folder, _steps(seed, options.only), settings))
     if verdict.passed:
         shutil.rmtree(folder)

@@ -121,15 +121,19 @@ def _ack_before_commit() -> None:
     waiting: dict[int, OnDecided] = {}
 
     def hasty_submit(
-        self: ShardPump, messages: Sequence[Message], on_decided: OnDecided, via: Guid = NULL_GUID
+        self: ShardPump,
+        messages: Sequence[Message],
+        on_decided: OnDecided,
+        via: Guid = NULL_GUID,
+        is_routed: bool = False,
     ) -> Submission:
         waiting[id(messages)] = on_decided
-        return submit(self, messages, lambda verdicts: None, via)
+        return submit(self, messages, lambda verdicts: None, via, is_routed)
 
     def hasty_admit(
-        self: Shard, messages: Sequence[Message], via: Guid = NULL_GUID
+        self: Shard, messages: Sequence[Message], via: Guid = NULL_GUID, *, is_routed: bool = False
     ) -> list[Verdict]:
-        verdicts = admit(self, messages, via)
+        verdicts = admit(self, messages, via, is_routed=is_routed)
         if tell := waiting.pop(id(messages), None):
             asyncio.get_running_loop().call_soon(tell, verdicts)
         return verdicts
@@ -146,9 +150,9 @@ def _forget_after_restart() -> None:
 
     restore = Shard.restore
 
-    def forgetful(self: Shard, snapshot: Snapshot) -> None:
+    def forgetful(self: Shard, snapshot: Snapshot, now_s: int = 0) -> None:
         state = {key: value for key, value in snapshot.state.items() if not key.startswith(PREFIX)}
-        restore(self, Snapshot(state, []))
+        restore(self, Snapshot(state, []), now_s)
 
     Shard.restore = forgetful  # type: ignore[method-assign]
 
@@ -217,16 +221,41 @@ def _ack_when_fenced() -> None:
 
     publish = KafkaShardSink.publish
 
-    async def careless(self: KafkaShardSink, unit: Unit) -> None:
+    async def careless(self: KafkaShardSink, unit: Unit, *, traced: bool = False) -> None:
         try:
             if not self._fenced:
-                await publish(self, unit)
+                await publish(self, unit, traced=traced)
         except SinkUnavailable:
             if not self._fenced:
                 raise
 
     KafkaShardSink.publish = careless  # type: ignore[method-assign]
     Lease._on_lost = lambda self: None  # type: ignore[method-assign]
+
+
+def _move_before_access() -> None:
+    """The place of a stream moves although its message is refused: whoever uses a sender's name
+    makes its next messages look like duplicates."""
+    from bridge.core.shard import Shard
+    from bridge.core.streams import Place, place
+    from bridge.model.message import Message
+    from bridge.model.verdict import Cursor, Outcome, Verdict
+
+    decide = Shard._decide
+
+    def hasty_decide(self: Shard, message: Message) -> Verdict:
+        tx, key = message.transaction, (message.source, message.destination)
+        is_next = (
+            tx is not None
+            and message.srmp is None
+            and place(self.streams.get(key), tx) is Place.NEXT
+        )
+        verdict = decide(self, message)
+        if is_next and tx is not None and verdict.outcome is not Outcome.ACCEPTED:
+            self.streams.advance(key, Cursor(tx.sequence_id, tx.number))
+        return verdict
+
+    Shard._decide = hasty_decide  # type: ignore[method-assign]
 
 
 BUGS: Final[dict[str, tuple[Kind, Callable[[], None]]]] = {
@@ -243,4 +272,5 @@ BUGS: Final[dict[str, tuple[Kind, Callable[[], None]]]] = {
     "stream-row-apart": (Kind.DUPLICATE, _stream_row_apart),
     "ack-when-fenced": (Kind.LOST_ACKED, _ack_when_fenced),
     "no-receipts": (Kind.NEVER_ACKED, _no_receipts),
+    "move-before-access": (Kind.LOST_ACKED, _move_before_access),
 }

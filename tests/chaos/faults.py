@@ -12,7 +12,7 @@ from uuid import UUID
 import psutil
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
-from tests.chaos import posting_faults
+from tests.chaos import hostile, posting_faults
 from tests.chaos.fleet import KINDS, QUEUE_NAMES, Fleet, make_fleet
 from tests.chaos.history import History, Outage
 from tests.chaos.makers import FRESH
@@ -50,6 +50,7 @@ class World:
         patience_s: float = PATIENCE_S,
         bug: str = "",
         lease_s: float = 0.0,
+        is_hostile: bool = False,
     ) -> None:
         rng = random.Random(seed)
         self.broker = broker
@@ -61,9 +62,20 @@ class World:
         bootstrap = broker.bootstrap_servers
         self.journal = f"{prefix}-journal"
         kept = {"mode": "retain", "journal": self.journal, "allow_read": list(USERS)}
-        retained = {RETAINED: kept}
+        retained: dict[str, Mapping[str, object]] = {RETAINED: kept}
+        if is_hostile:
+            retained |= hostile.queues()
         self.bridge, self._other = (
-            Bridge(folder / name, bootstrap, prefix, guid, bug, retained, lease_s=lease_s)
+            Bridge(
+                folder / name,
+                bootstrap,
+                prefix,
+                guid,
+                bug,
+                retained,
+                lease_s=lease_s,
+                manager=hostile.MANAGER if is_hostile else None,
+            )
             for name in ("bridge-1", "bridge-2")
         )
         self.topics = [self.bridge.topic(name) for name in QUEUE_NAMES]
@@ -84,6 +96,11 @@ class World:
         )
         self.readers = Readers(RETAINED, lambda: self._place("admin"), self.history, remote)
         self._in_service = [self.bridge]
+        self.is_hostile = is_hostile
+        self.memory = hostile.Memory(lambda: self.bridge.pid if self.bridge.alive else None)
+        self.doomed = hostile.Doomed(
+            self.bridge.topic(hostile.DOOMED), prefix, rng, lambda: self.binary.address
+        )
         self._made = 0  # topics, by messages
         self.later: set[asyncio.Task[None]] = set()  # ends of faults that last
 
@@ -97,6 +114,9 @@ class World:
         for proxy in self.proxies:
             await proxy.start()
         self.fleet.start(rate)
+        if self.is_hostile:
+            self.doomed.fleet.start(hostile.DOOMED_RATE)
+        self.memory.start()
         self.readers.start()
         await self.going_on()
 
@@ -108,7 +128,9 @@ class World:
         for task in self.later:
             task.cancel()
         await self.readers.stop()
+        await self.memory.stop()
         await self.fleet.stop()
+        await self.doomed.fleet.stop()
         for proxy in self.proxies:
             await proxy.stop()
         for bridge in (self.bridge, self._other):
@@ -141,19 +163,26 @@ class World:
         for poster in self.fleet.posters:
             await posting_faults.heal(poster)
         self.fleet.quiet()
-        await self._until(lambda: not self.fleet.kept)
+        self.doomed.fleet.quiet()
+        await self._until(lambda: not self.fleet.kept and not self.doomed.fleet.kept)
         await self.readers.finish()
 
     async def _until(self, enough: Callable[[], bool]) -> None:
-        done, patience = self.history.done, time.monotonic() + self.patience_s
+        done, patience = self._done, time.monotonic() + self.patience_s
         while not enough():
             self.fleet.check_tasks()
+            self.doomed.fleet.check_tasks()
             await self._check_alive()
-            if self.history.done != done:
-                done, patience = self.history.done, time.monotonic() + self.patience_s
+            if self._done != done:
+                done, patience = self._done, time.monotonic() + self.patience_s
             if time.monotonic() > patience:
-                raise StuckError(f"{self.fleet.kept} messages are kept for {self.patience_s:.0f} s")
+                kept = self.fleet.kept + self.doomed.fleet.kept
+                raise StuckError(f"{kept} messages are kept for {self.patience_s:.0f} s")
             await asyncio.sleep(0.05)
+
+    @property
+    def _done(self) -> int:
+        return self.history.done + self.doomed.history.done
 
     async def _check_alive(self) -> None:
         """Nobody has ended it, so it has no reason to be gone."""
@@ -350,4 +379,9 @@ ACTIONS: Final[Mapping[str, Callable[[World, Step], Awaitable[None]]]] = {
     "requests twice": posting_faults.send_twice,
     "requests out of order": posting_faults.send_out_of_order,
     "new topics": World.new_topics,
+    "spoofed sources": hostile.spoof,
+    "invented names": hostile.flood,
+    "poison": hostile.poison,
+    "topic deleted": hostile.delete_topic,
+    "right taken away": hostile.take_right,
 }

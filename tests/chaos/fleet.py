@@ -40,6 +40,10 @@ class AnySender(Protocol):
         """The host went down: memory is gone, and its disk has forgotten the latest acks."""
 
     @property
+    def guid(self) -> UUID:
+        """Its own."""
+
+    @property
     def kept(self) -> int:
         """Messages that it may not forget yet."""
 

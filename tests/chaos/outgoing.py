@@ -67,6 +67,11 @@ class Outgoing:
     def kept(self) -> int:
         return len(self.waiting) + len(self.table) + len(self.finals)
 
+    def place_of(self, stream: str) -> tuple[int, int]:
+        """The sequence id and the last number of a stream: what a stranger would guess."""
+        place = self._sequences.get(stream, _Sequence())
+        return sequence_id(_INSTALLED, place.ordinal), place.number
+
     # -- sessions ---------------------------------------------------------------------------
 
     def add(self, op: Op, message: Message) -> None:

@@ -66,6 +66,11 @@ class Postbox:
         return len(self.kept) + len(self.finals)
 
     @property
+    def place(self) -> tuple[str, int]:
+        """The current stream and its last number: what a stranger would guess."""
+        return self._stream, self._number
+
+    @property
     def unsent(self) -> bool:
         return bool(self._repeats) or any(not letter.answered for letter in self.kept)
 

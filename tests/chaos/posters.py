@@ -169,6 +169,10 @@ class Poster:
         return self._source.guid
 
     @property
+    def ordinal(self) -> int:
+        return self._source.ordinal
+
+    @property
     def kept(self) -> int:
         return sum(line.box.size for line in self.lines.values())
 

@@ -15,6 +15,8 @@ from tests.outside.appliance import ROOT, Appliance, Settings
 from tests.outside.rawconnection import soon
 
 FULL: int = 1  # a file of more bytes cannot be written
+# Of the admin port; a generated one would go with an emptied data folder.
+TOKEN: str = "token-of-the-soak"  # noqa: S105
 USERS: Mapping[str, str] = {"ann": "secret"}  # remote readers, and their passwords
 
 
@@ -31,13 +33,17 @@ class Bridge(Appliance):
         queues: Mapping[str, Mapping[str, object]] | None = None,
         *,
         lease_s: float = 0.0,
+        manager: Mapping[str, object] | None = None,
     ) -> None:
-        """`queues` are further mapping entries, by short name; with a lease it is one of two."""
+        """`queues` are further mapping entries, by short name; `manager` is for queue_manager; with
+        a lease it is one of two."""
         folder.mkdir(parents=True, exist_ok=True)
         settings = Settings(
             queues=queues or {},
+            manager=manager or {},
             listen={"srmp": 0, "rpc": 0},
             users=USERS,
+            token=TOKEN,
             defaults={"unknown": "auto-create"},  # with a topic of its name
             top={"standby": True, "lease_s": lease_s} if lease_s else {},
         )

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.chaos.history import History, Look, Read
+from tests.chaos.process import TOKEN
 from tests.chaos.remote_readers import RemoteReaders
 from tests.outside.rawconnection import Address
 from tests.outside.retained.clerk import Clerk, RefusedError, Seen, path
@@ -34,6 +35,10 @@ class Door:
     def listeners(self) -> dict[str, Address]:
         found = self._place()
         return {} if found is None else {"admin": found}
+
+    @property
+    def bearer(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {TOKEN}"}
 
 
 class Readers:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID, uuid4
 
 from confluent_kafka import (
@@ -131,10 +131,22 @@ def is_its_body(identity: str, body: bytes) -> bool:
         return False
 
 
-def rejected(bootstrap: str, topic: str) -> list[str]:
-    """Nothing here should be refused; if it is, this says why it is missing elsewhere."""
-    return [
-        f"rejected {headers.get('msmq.id', b'?').decode()}: "
-        f"{headers.get('__connect.errors.exception.message', b'?').decode()}"
-        for headers in map(headers_of, read_committed(bootstrap, [topic]))
-    ]
+class Rejected(NamedTuple):
+    identity: str
+    reason: str
+    is_strange: bool  # not the body that the sender of this name gave to a message
+
+    def __str__(self) -> str:
+        return f"rejected {self.identity}: {self.reason}"
+
+
+def rejected(bootstrap: str, topic: str) -> list[Rejected]:
+    """No honest message should be refused; if it is, this says why it is missing elsewhere."""
+    found: list[Rejected] = []
+    for message in read_committed(bootstrap, [topic]):
+        headers = headers_of(message)
+        identity = headers.get("msmq.id", b"?").decode()
+        reason = headers.get("__connect.errors.exception.message", b"?").decode()
+        is_strange = not is_its_body(identity, bytes(message.value() or b""))
+        found.append(Rejected(identity, reason, is_strange))
+    return found

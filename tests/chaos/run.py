@@ -9,7 +9,8 @@ from pathlib import Path
 from uuid import uuid4
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
-from tests.chaos.checker import check
+from tests.chaos import hostile
+from tests.chaos.checker import Fault, check
 from tests.chaos.faults import PATIENCE_S, StuckError, World
 from tests.chaos.fleet import KINDS
 from tests.chaos.handover import Pair
@@ -46,6 +47,7 @@ class Settings:
     patience_s: float = PATIENCE_S
     bug: str = ""  # one of bugs.py
     lease_s: float = 0.0  # two of them, one leads
+    is_hostile: bool = False  # strangers, and the queues that they need
 
 
 async def run(
@@ -62,9 +64,12 @@ async def run(
         patience_s=settings.patience_s,
         bug=settings.bug,
         lease_s=settings.lease_s,
+        is_hostile=settings.is_hostile,
     )
     topics = [world.bridge.topic(name) for name in (*QUEUES, RETAINED)] + [world.journal]
     await asyncio.to_thread(create_topics, broker.bootstrap_servers, topics, PARTITIONS)
+    if settings.is_hostile:
+        await asyncio.to_thread(hostile.make_topics, broker.bootstrap_servers, world.bridge.prefix)
     try:
         await _hurt(world, steps, settings)
         return await asyncio.to_thread(_judge, world, settings.seed)
@@ -87,22 +92,31 @@ async def _hurt(world: World, steps: Iterable[Step], settings: Settings) -> None
         world.history.surprises.append(f"stuck: {error}")
         world.broker.resume()
     await world.fleet.stop()
+    await world.doomed.fleet.stop()
 
 
 def _judge(world: World, seed: int) -> Verdict:
     bootstrap, history = world.broker.bootstrap_servers, world.history
     records: list[Landed] = []
     journal: list[str] = []
+    faults: list[Fault] = []
     try:
         records += landed(bootstrap, world.topics)
         journal += identities(bootstrap, [world.journal])
-        history.surprises += rejected(bootstrap, world.bridge.rejects_topic)
+        refused = rejected(bootstrap, world.bridge.rejects_topic)
+        history.surprises += [str(each) for each in refused if not each.is_strange]
+        if world.is_hostile:
+            there = identities(bootstrap, [world.doomed.topic])
+            faults += world.doomed.check(there, [each.identity for each in refused])
+            history.surprises += world.doomed.history.surprises
     except (HangingError, AssertionError) as error:
         history.surprises.append(str(error))
     topic = world.bridge.topic(RETAINED)
     kept = [record.identity for record in records if record.topic == topic]
-    faults = check(history, records) + check_reads(history, kept, journal, topic)
+    faults += check(history, records) + check_reads(history, kept, journal, topic)
+    history.surprises += world.memory.surprises
     verdict = Verdict(seed, faults, history.surprises)
-    for line in (*summary(history, world.kills, {r.identity for r in records}), *verdict.lines()):
+    told = summary(history, world.kills, {r.identity for r in records})
+    for line in (*told, world.memory.line(), *verdict.lines()):
         tell(line)
     return verdict

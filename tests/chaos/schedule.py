@@ -14,12 +14,14 @@ from tests.chaos.launcher import POINTS
 
 BINARY, HTTP = "binary", "srmp"  # the two protocols of senders
 RETAINED = "retained"  # binary ones, to a queue with readers
+HOSTILE = "hostile"  # strangers, poison, topics that go away
 RANDOM_KILLS: Final = 4  # in a block, beside one for each named point
 # Kafka refuses records that are more than an hour ahead (message.timestamp.after.max.ms).
 FARTHEST_AHEAD_S: Final = 3_300.0
 FARTHEST_BACK_S: Final = 3 * 86_400.0
 _PROTOCOLS: Final = {"after-ack": BINARY, "after-answer": HTTP, "after-receipt": HTTP}
 
+_PLAIN_KILLS: Final = ("kill bridge", "kill broker")
 _FLAGS: Final = {"new topics": "right after a kill of the broker"}
 
 
@@ -52,8 +54,13 @@ def steps(seed: int, only: str = "") -> Iterator[Step]:
     while True:
         block = _block(rng)
         rng.shuffle(block)
-        protocol = BINARY if only == RETAINED else only
-        yield from (step for step in block if not only or step.only in ("", protocol))
+        yield from (step for step in block if not only or _is_wanted(step, only))
+
+
+def _is_wanted(step: Step, only: str) -> bool:
+    if only == HOSTILE:  # and a kill now and then: what strangers have left is loaded again
+        return step.only == HOSTILE or (step.action in _PLAIN_KILLS and not step.point)
+    return step.only in ("", BINARY if only == RETAINED else only)
 
 
 def _block(rng: random.Random) -> list[Step]:
@@ -79,6 +86,7 @@ def _block(rng: random.Random) -> list[Step]:
         + _http_steps(rng)
         + _other_steps(rng)
         + _topic_steps(rng)
+        + _hostile_steps(rng)
     )
 
 
@@ -135,6 +143,20 @@ def _topic_steps(rng: random.Random) -> list[Step]:
             flag=rng.random() < 0.5,
         )
     ]
+
+
+def _hostile_steps(rng: random.Random) -> list[Step]:
+    """What strangers do, and Kafka's administrators."""
+    gap = rng.uniform(0, 0.5)
+    steps = [
+        Step(action="spoofed sources", gap=gap, share=rng.uniform(0.1, 0.4)),
+        Step(action="spoofed sources", gap=gap, share=rng.uniform(0.1, 0.4)),
+        Step(action="invented names", gap=gap, count=rng.randrange(5, 30)),
+        Step(action="poison", gap=gap),
+        Step(action="topic deleted", gap=gap, seconds=rng.uniform(0.2, 3.0)),
+        Step(action="right taken away", gap=gap, seconds=rng.uniform(0.2, 3.0)),
+    ]
+    return [replace(step, only=HOSTILE) for step in steps]
 
 
 def _other_steps(rng: random.Random) -> list[Step]:

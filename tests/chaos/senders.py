@@ -124,6 +124,10 @@ class Sender:
         self._fill()
 
     @property
+    def guid(self) -> UUID:
+        return self.maker.guid
+
+    @property
     def kept(self) -> int:
         return self.out.kept
 

@@ -5,10 +5,10 @@ from uuid import UUID
 
 from tests.chaos.faults import ACTIONS
 from tests.chaos.launcher import POINTS, Control, point_of
-from tests.chaos.schedule import BINARY, FARTHEST_AHEAD_S, HTTP, Step, steps
+from tests.chaos.schedule import BINARY, FARTHEST_AHEAD_S, HOSTILE, HTTP, Step, steps
 from tests.outside.rawmsmq import SessionHeader, cp_request, ec_request, session_ack
 
-BLOCK = 31
+BLOCK = 37
 
 
 def first(seed: int, count: int = BLOCK) -> list[Step]:
@@ -35,12 +35,22 @@ def test_a_hundred_kills_of_the_bridge_and_twenty_of_the_broker_in_ten_blocks() 
 
 def test_senders_of_one_kind_meet_what_can_hit_them() -> None:
     mine = list(islice(steps(4, BINARY), 200))
-    assert mine == [step for step in first(4, 300) if step.only != HTTP][:200]
+    assert mine == [step for step in first(4, 400) if step.only in ("", BINARY)][:200]
     assert not {"receipts lost", "answers lost", "requests twice"} & {s.action for s in mine}
     assert {step.point for step in mine} >= {"", "after-ack", "after-commit"}
     theirs = {step.point for step in islice(steps(4, HTTP), 200)}
     assert theirs >= {"after-answer", "after-receipt", "after-commit"}
     assert "after-ack" not in theirs
+
+
+def test_strangers_alone_meet_kills_too() -> None:
+    mine = list(islice(steps(4, HOSTILE), 100))
+    actions = {step.action for step in mine}
+    assert actions == {step.action for step in mine if step.only == HOSTILE} | {
+        *("kill bridge", "kill broker"),
+    }
+    assert {"spoofed sources", "invented names", "poison", "topic deleted"} < actions
+    assert "right taken away" in actions
 
 
 def test_no_clock_is_farther_ahead_than_kafka_takes() -> None:

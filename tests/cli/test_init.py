@@ -18,7 +18,7 @@ def test_the_next_steps_are_commands_of_ours(
     assert main(["init", str(folder)]) == 0
     printed = capsys.readouterr()
     wrote = re.findall(r"(?m)^wrote (.+)$", printed.out)
-    assert [Path(path).is_file() for path in wrote] == [True] * 3
+    assert [Path(path).is_file() for path in wrote] == [True] * 4
     lines = re.findall(r"(?m)^ {7}(msmq-bridge .+)$", printed.out)
     steps = [shlex.split(part) for line in lines for part in line.split(" && ")]
     names = [parsed(words[1:]) for words in steps]

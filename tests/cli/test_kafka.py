@@ -77,8 +77,8 @@ def test_foreground_stays_until_it_is_told_to_go(data: str, number: signal.Signa
         [*command, "--data", data], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None
-        line = next(line for line in process.stdout if "bootstrap.servers" in line)
-        assert "127.0.0.1:" in line
+        line = next((line for line in process.stdout if "bootstrap.servers" in line), "")
+        assert "127.0.0.1:" in line, process.communicate(timeout=60)
         assert run("status", "--data", data).returncode == 0
         process.send_signal(number)
         _, errors = process.communicate(timeout=60)

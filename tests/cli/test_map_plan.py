@@ -15,6 +15,7 @@ import typer
 from confluent_kafka import Producer
 from ruamel.yaml import YAML
 
+from bridge.adapters.admin_token import make_token
 from bridge.adapters.config_files import load_config
 from bridge.adapters.kafka.cluster import Cluster
 from bridge.adapters.kafka.embedded import EmbeddedKafka
@@ -127,8 +128,11 @@ set -1 if there is room on the disks
 ~ P_own.state cleanup.policy delete -> compact: the appliance relies on it
 ~ P_own.seen retention.ms 9 -> 7200000: shorter than the 3600 s that the appliance relies on
 + create topic P_own.audit (1 partition, 1 replica, cleanup.policy delete, \
-max.message.bytes 8388608, retention.ms 2592000000) for the appliance itself
+max.message.bytes 8388608, retention.ms 2592000000, retention.bytes 34359738368) \
+for the appliance itself
 ~ P_own.rejects max.message.bytes 1048588 -> 8388608: a 4 MiB message and its headers do not fit
+! P_own.rejects retention.bytes -1: peers decide how large it becomes; \
+set a bound that fits the disks
 ! P_own.deadletter partitions 2: a shard has one partition in each of our topics, here 1; \
 choose another topic_prefix
 """
@@ -141,7 +145,7 @@ NOTES = """\
 def test_a_diff_for_people(plans: Plans) -> None:
     everything_wrong(plans)
     narrow = "  topic P-narrow has 1 partition; a new topic would get 4 (--partitions)\n"
-    total = "Plan: 3 to create, 6 to alter, 3 warnings.\n"
+    total = "Plan: 3 to create, 6 to alter, 4 warnings.\n"
     assert plans.run("plan") == (2, DIFF + NOTES + narrow + total, "")
 
 
@@ -152,7 +156,7 @@ def test_the_same_for_programs(plans: Plans) -> None:
     assert (code, err) == (2, "")
     told = json.loads(out)
     assert list(told) == ["changes", "notes", "summary"]
-    assert told["summary"] == {"create": 3, "alter": 6, "warn": 3}
+    assert told["summary"] == {"create": 3, "alter": 6, "warn": 4}
     assert told["notes"] == [
         "topic P-fan.{label} of queue private$\\fan is made when the first message comes",
         "topic P-narrow has 1 partition; a new topic would get 4 (--partitions)",
@@ -173,6 +177,7 @@ def test_the_same_for_programs(plans: Plans) -> None:
             "cleanup.policy": "delete",
             "max.message.bytes": "8388608",
             "retention.ms": "2592000000",
+            "retention.bytes": "34359738368",
         },
     }
     rows = [
@@ -187,6 +192,7 @@ def test_the_same_for_programs(plans: Plans) -> None:
         ("alter", "P_own.seen", "retention.ms", 9, 7200000),
         ("create", "P_own.audit", None, None, audit),
         ("alter", "P_own.rejects", "max.message.bytes", 1048588, 8388608),
+        ("warn", "P_own.rejects", "retention.bytes", -1, 4294967296),
         ("warn", "P_own.deadletter", "partitions", 2, 1),
     ]
     keys = ("action", "topic", "setting", "from", "to")
@@ -254,11 +260,11 @@ def test_apply_does_it_and_a_second_time_there_is_nothing_to_do(plans: Plans) ->
     again = plans.run("apply", "--yes")
     assert again[0] == 0
     assert "\ndone: " not in again[1]
-    assert "Plan: 0 to create, 0 to alter, 3 warnings.\n" + none in again[1]
+    assert "Plan: 0 to create, 0 to alter, 4 warnings.\n" + none in again[1]
 
     plans.map(queue("bytes"), queue("missing", journal="P-missing.journal"))
     code, out, _ = plans.run("plan")
-    assert (code, out.splitlines()[-1]) == (2, "Plan: 0 to create, 0 to alter, 1 warning.")
+    assert (code, out.splitlines()[-1]) == (2, "Plan: 0 to create, 0 to alter, 2 warnings.")
 
 
 @pytest.mark.kafka
@@ -431,6 +437,20 @@ def test_with_the_token(tmp_path: Path) -> None:  # design 3.2, admin
     assert asked == [("/api/mappings/reload?force=0", "Bearer s3cret")]
 
 
+def test_with_the_generated_token(tmp_path: Path) -> None:
+    path = write_config(tmp_path, None)
+    make_token(tmp_path / "data" / "admin.token")
+    token = (tmp_path / "data" / "admin.token").read_text().strip()
+    with appliance(path, 200, {"applied": [], "unchanged": 0}) as asked:
+        assert reload(load_config(path), False) == Reloaded()
+    assert asked == [("/api/mappings/reload?force=0", f"Bearer {token}")]
+    with (
+        appliance(path, 401, {"error": "Unauthorized"}),
+        pytest.raises(ConfigError, match="does not let us write; give it the appliance's token"),
+    ):
+        reload(load_config(path), False)
+
+
 @pytest.mark.parametrize("text", [None, "", "two\nlines", "\u00e9"])
 def test_a_token_that_cannot_be_used(tmp_path: Path, text: str | None) -> None:
     path = write_config(tmp_path, None, admin={"token_file": "admin.token"})
@@ -452,8 +472,8 @@ def test_nobody_there(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("status", "answer", "error", "told"),
     [
-        (403, {"error": "Forbidden"}, ConfigError, "does not let us write; give it the"),
-        (401, {"error": "Unauthorized"}, ConfigError, "does not let us write; give it the"),
+        (403, {"error": "Forbidden"}, ConfigError, "does not let us write: there is no token"),
+        (401, {"error": "Unauthorized"}, ConfigError, "does not let us write: there is no token"),
         (503, {"error": "not yet: starting"}, Unavailable, "keeps its mappings: not yet: starting"),
         (409, {"error": "busy"}, Unavailable, "keeps its mappings: busy"),
         (500, {}, Unavailable, "keeps its mappings: it answers 500"),

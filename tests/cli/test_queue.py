@@ -38,8 +38,9 @@ class World:
         config = self.folder / "bridge.yaml"
         config.write_text(f"data: state\nlisten: {{admin: 0}}\n{admin}")
         guard = self.folder / "server.token" if self.is_guarded else None
-        async with admin_server(FakeAppliance(self.desk), token_file=guard) as url:
-            write_runtime(self.folder / "state", url, 1)
+        data = self.folder / "state"
+        async with admin_server(FakeAppliance(self.desk), token_file=guard, data=data) as url:
+            write_runtime(data, url, 1)
             return await asyncio.to_thread(main, ["queue", *words, "--config", str(config)])
 
 
@@ -186,15 +187,16 @@ def test_a_refusal_has_its_number(world: World, capsys: Printed) -> None:
     ],
     ids=lambda words: words[0],
 )
-def test_without_the_token_one_may_only_look(
+def test_without_the_token_one_may_only_list(
     world: World, capsys: Printed, words: tuple[str, ...], token: str | None
 ) -> None:
-    """Design 3.2: admin.token_file"""
+    """Messages name their senders and have bodies: to look at them needs the token, too."""
     world.is_guarded, world.token = True, token
     assert world.run(*words) == 1
     assert "admin.token_file" in complaint(capsys)
     assert not world.desk.asked
-    assert world.run("peek", ORDERS) == 0
+    assert world.run("peek", ORDERS) == 1
+    assert "does not let us read" in complaint(capsys)
     assert world.run("list") == 0
 
 

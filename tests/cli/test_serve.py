@@ -181,3 +181,16 @@ def test_a_bug_is_a_line_of_the_log(
     (record,) = [r for r in caplog.records if r.levelname == "ERROR"]
     assert record.exc_info is not None
     assert "a bug of ours" in str(record.exc_info[1])
+
+
+def test_a_reader_of_our_output_that_is_gone_does_not_matter(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else SIGTERM would end in an exception, and the appliance would go on listening."""
+
+    class Gone:
+        def write(self, _text: str) -> None:
+            raise BrokenPipeError
+
+    monkeypatch.setattr("sys.stdout", Gone())
+    module._announce("stopping")

@@ -47,7 +47,7 @@ def run_trace(folder: Path, appliance: FakeAppliance, *options: str) -> int:
     (folder / "bridge.yaml").write_text("data: state\nlisten: {admin: 0}\n")
 
     async def run() -> int:
-        async with admin_server(appliance) as url:
+        async with admin_server(appliance, data=folder / "state") as url:
             write_runtime(folder / "state", url, 1)
             arguments = ["trace", "--config", str(folder / "bridge.yaml"), *options]
             return await asyncio.to_thread(main, arguments)

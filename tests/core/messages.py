@@ -57,11 +57,8 @@ def catalogue(*queues: Queue) -> Catalogue:
     return Catalogue(LOCAL, queues or both)
 
 
-def shard(
-    *queues: Queue, clock_skew_s: int = 0, quota_kb: int = 0xFFFFFFFF, acks: Receipts | None = None
-) -> Shard:
-    policy = Policy(clock_skew_s=clock_skew_s, quota_kb=quota_kb, deadletter_topic="dead")
-    return Shard(catalogue(*queues), policy, acks)
+def shard(*queues: Queue, acks: Receipts | None = None, **policy: Any) -> Shard:
+    return Shard(catalogue(*queues), Policy(deadletter_topic="dead", **policy), acks)
 
 
 def receipts(**settings: Any) -> Receipts:

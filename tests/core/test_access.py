@@ -3,7 +3,7 @@
 import pytest
 
 from bridge.core import access
-from bridge.core.access import AccessList, AllowedSender
+from bridge.core.access import Access, AccessList, AllowedSender
 from bridge.model.guid import Guid
 from bridge.model.message import Message
 from tests.core.messages import OTHER, SENDER, plain
@@ -15,9 +15,18 @@ def said(sender: str = "", peer: str = "10.1.2.3", source: Guid = SENDER) -> Mes
     return plain(source=source, sender=sender, peer=peer)
 
 
+def permits(one: AccessList, message: Message) -> bool:
+    return one.judge(message) is Access.GRANTED
+
+
 @pytest.mark.parametrize(
     ("allowed", "message", "expected"),
     [
+        ([f"{SENDER}@10.0.0.0/8"], said(), True),
+        ([f"{SENDER}@10.0.0.0/8"], said(peer="11.1.2.3"), False),  # both must hold
+        ([f"{SENDER}@10.0.0.0/8"], said(source=OTHER), False),
+        ([f"{SENDER}@11.0.0.0/8", f"{SENDER}@10.1.2.3"], said(), True),
+        ([f"{SENDER}@10.0.0.0/8"], said(peer="::ffff:10.1.2.3"), True),
         ([], said(), False),  # an empty list is nobody
         ([str(SENDER)], said(), True),
         ([str(SENDER).upper()], said(), True),
@@ -46,15 +55,15 @@ def test_one_mark_on_the_list_is_enough(
     allowed: list[str], message: Message, expected: bool
 ) -> None:
     one = AccessList(allowed)
-    assert one.permits(message) is expected
-    assert one.permits(message) is expected  # remembered
+    assert permits(one, message) is expected
+    assert permits(one, message) is expected  # remembered
 
 
 def test_what_is_remembered_is_all_that_was_judged() -> None:
     one = AccessList([USER])
-    assert one.permits(said(USER))
-    assert not one.permits(said())
-    assert not one.permits(said("S-1-5-7", source=OTHER))
+    assert permits(one, said(USER))
+    assert not permits(one, said())
+    assert not permits(one, said("S-1-5-7", source=OTHER))
 
 
 def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,9 +71,9 @@ def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(access, "_CACHE", 10)
     one = AccessList([USER])
     for number in range(100):
-        assert not one.permits(said(f"S-1-5-21-{number}"))
+        assert not permits(one, said(f"S-1-5-21-{number}"))
         assert len(one._known) <= 10
-    assert one.permits(said(USER))
+    assert permits(one, said(USER))
 
 
 @pytest.mark.parametrize(
@@ -78,6 +87,8 @@ def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         "10.0.0.0/8",
         "::1",
         "fd00::/8",
+        f"{SENDER}@10.0.0.0/8",
+        f"{SENDER}@fd00::1",
     ],
 )
 def test_what_may_be_on_a_list(text: str) -> None:
@@ -86,8 +97,50 @@ def test_what_may_be_on_a_list(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "bob", "S-1", "S-2-1", "S-1-", f"{{{SENDER}}}", "10.1.2.3/8", "10.1.2", "*"]
+    "text",
+    [
+        "",
+        "bob",
+        "S-1",
+        "S-2-1",
+        "S-1-",
+        f"{{{SENDER}}}",
+        "10.1.2.3/8",
+        "10.1.2",
+        "*",
+        f"{SENDER}@",
+        f"{SENDER}@bob",
+        "bob@10.0.0.0/8",
+        "@10.0.0.0/8",
+        f"10.0.0.0/8@{SENDER}",
+    ],
 )
 def test_what_may_not(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         AllowedSender.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("allowed", "message", "expected"),
+    [
+        ([str(OTHER)], said(), Access.PEER_DENIED),
+        (["192.0.2.0/24"], said(), Access.PEER_DENIED),
+        ([f"{SENDER}@192.0.2.0/24"], said(), Access.PEER_DENIED),
+        ([], said(), Access.PEER_DENIED),
+        # With the right user it could come from there: a reason of the message's own.
+        ([USER], said(), Access.USER_DENIED),
+        (["192.0.2.0/24", USER], said(), Access.USER_DENIED),
+    ],
+)
+def test_a_peer_that_is_kept_out_is_told_from_a_user(
+    allowed: list[str], message: Message, expected: Access
+) -> None:
+    assert AccessList(allowed).judge(message) is expected
+
+
+def test_a_list_without_users_names_peers() -> None:
+    routers = AccessList([str(SENDER), "10.9.0.0/16", f"{OTHER}@10.1.2.3"])
+    assert routers.lists(SENDER, "192.0.2.1")
+    assert routers.lists(Guid(16), "10.9.8.7")
+    assert routers.lists(OTHER, "10.1.2.3")
+    assert not routers.lists(OTHER, "10.1.2.4")

@@ -34,6 +34,7 @@ from bridge.core.admission import (
     is_over_machine_quota,
     is_over_quota,
     is_past,
+    kept_out,
     refusal,
     size_on_wire,
     unroutable,
@@ -52,6 +53,7 @@ def ordinary(access: AccessList | None = None, **settings: Any) -> Queue:
 
 
 NOBODY = ordinary(AccessList([]))
+USERS = ordinary(AccessList(["S-1-5-21-1-2-3-4"]))
 SIGNED, SECRET = ordinary(authenticate="required"), ordinary(encrypt="required")
 
 
@@ -95,22 +97,30 @@ def test_the_classes_are_those_of_the_table() -> None:  # 2.4, column admin
     ],
 )
 def test_rows_3_to_9(message: Message, place: Queue | None, expected: Refusal | None) -> None:
-    assert refusal(message, place) is expected  # DM-6, DM-14
+    assert decided(message, place) is expected  # DM-6, DM-14
+
+
+def decided(message: Message, place: Queue | None) -> Refusal | None:
+    """As a shard asks: first what the peer may not do."""
+    reason = kept_out(message, place, catalogue())
+    return reason if reason is not None or place is None else refusal(message, place)
 
 
 @pytest.mark.parametrize(
     ("message", "place", "expected"),
     [
         (plain(encrypted=True), None, UNKNOWN_QUEUE),
-        (step(1, encrypted=True), NOBODY, NOT_TRANSACTIONAL_QUEUE),
-        (plain(encrypted=True), NOBODY, ENCRYPTED),
+        (step(1, encrypted=True), NOBODY, DENIED),  # a peer that is kept out hears nothing else
+        (plain(encrypted=True), NOBODY, DENIED),
+        (step(1, encrypted=True), USERS, NOT_TRANSACTIONAL_QUEUE),
+        (plain(encrypted=True), USERS, ENCRYPTED),
         (plain(encrypted=True), SECRET, ENCRYPTED),
         (plain(), ordinary(AccessList([]), authenticate="required"), DENIED),
         (plain(), ordinary(authenticate="required", encrypt="required"), NOT_SIGNED),
     ],
 )
 def test_the_first_row_decides(message: Message, place: Queue | None, expected: Refusal) -> None:
-    assert refusal(message, place) is expected  # DM-5
+    assert decided(message, place) is expected  # DM-5
 
 
 @pytest.mark.parametrize(

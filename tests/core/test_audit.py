@@ -7,7 +7,7 @@ from hypothesis import given
 from bridge.core import audit
 from bridge.core.audit import PER_RECORD, AuditEntry, encode, entry_of
 from bridge.model.message import Message
-from bridge.model.verdict import ACCEPTED, Cursor, Outcome, Verdict
+from bridge.model.verdict import ACCEPTED, DUPLICATE, Cursor, Outcome, Verdict
 from tests.core.messages import NOW, ORDERS, PLAIN, SENDER, messages, plain, step
 
 SMALLEST_LIMIT = 1 << 20  # max.message.bytes of a topic that nobody has set
@@ -105,8 +105,8 @@ def test_texts_of_strangers_cannot_make_a_record_that_no_topic_takes() -> None:
     """A direct name has up to 65,535 bytes of UTF-16, and a control character takes six in JSON.
     A record that Kafka refuses for ever would stop the shard."""
     longest = "DIRECT=" + "\x01" * 32_767
-    entries = [entry_of(plain(n, destination=longest), ACCEPTED) for n in range(50)]
-    assert [e["dest"] for e in decoded(entries)] == [longest] * 50
+    entries = [entry_of(plain(n), ACCEPTED, longest, "topic") for n in range(50)]
+    assert [e["queue"] for e in decoded(entries)] == [longest] * 50
 
 
 def test_one_entry_alone_always_fits() -> None:
@@ -114,3 +114,13 @@ def test_one_entry_alone_always_fits() -> None:
     label = "\x01" * 250
     (value,) = encode([entry_of(plain(destination=name, label=label), ACCEPTED)])
     assert len(value) < audit.MAX_BYTES < SMALLEST_LIMIT
+
+
+def test_a_destination_is_cut_and_ids_are_not() -> None:
+    """Senders write it as they like: 64 KiB of it for each message would fill the topic."""
+    long = "DIRECT=OS:bridge01\\private$\\" + "x" * 30_000
+    entry = entry_of(plain(7, destination=long), DUPLICATE, queue="q" * 30_000)
+    assert (len(entry.dest), entry.dest[-1], len(entry.queue)) == (1024, "…", 1024)
+    assert entry.id == plain(7).id
+    taken = entry_of(plain(7), ACCEPTED, queue="q" * 3000, topic="t")
+    assert taken.queue == "q" * 3000  # reconcile finds its record by it

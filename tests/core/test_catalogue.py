@@ -1,5 +1,6 @@
 """A queue under all its names: DM-33, DM-14, T-25."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -324,3 +325,17 @@ def test_asking_what_a_queue_would_be_makes_none() -> None:
     assert made.would_be("PRIVATE$\\Orders") is made.by_name("private$\\orders")
     assert made.would_be("private$\\other") is None
     assert made.would_be("private$\\order_queue$") is None
+
+
+def test_long_names_are_not_remembered() -> None:
+    """They are found all the same, and numbers and topics are right."""
+    known = Catalogue(LOCAL, (), defaults=Defaults(unknown="auto-create"))
+    tracemalloc.start()
+    for number in range(1000):
+        name = f"{number}".ljust(30_000, "x")
+        found = known.find(f"DIRECT=OS:a\\private$\\{name}")
+        assert found is None or found.name.endswith(name)
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert used < 20 << 20
+    assert known.cached_bytes <= 17 << 20

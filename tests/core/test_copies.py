@@ -3,7 +3,14 @@
 import pytest
 
 from bridge.core.admission import OVER_QUOTA, UNKNOWN_QUEUE
-from bridge.core.copies import bounded, dead_letter, is_whole, journal_record, reject_record
+from bridge.core.copies import (
+    bounded,
+    dead_letter,
+    diverted,
+    is_whole,
+    journal_record,
+    reject_record,
+)
 from bridge.core.mapping import headers_of, size_of
 from bridge.core.mapping_rules import HeaderRules
 from bridge.core.ports import Record
@@ -58,3 +65,12 @@ def test_a_copy_that_readers_can_have_is_whole(rules: HeaderRules) -> None:
     assert is_whole(queue("a", headers=HeaderRules(add={"env": "prod"})))
     assert not is_whole(queue("a", headers=rules))
     assert not is_whole(queue("a", value="text"))
+
+
+def test_what_cannot_be_made_small_is_cut() -> None:
+    large = Record(topic="journal", value=b"x" * (8 << 20), headers={"h": b"y" * 9000})
+    cut = diverted(large, OVER_QUOTA)
+    assert size_of(cut) <= 7 << 20
+    assert cut.headers["msmq.cut"] == b"%d" % (8 << 20)
+    assert "h" not in cut.headers
+    assert large.value.startswith(cut.value)

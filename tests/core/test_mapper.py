@@ -513,10 +513,10 @@ def test_a_topic_that_is_learned_later() -> None:
     mapping = QueueMapping(queue=QueuePath("private$\\*"), topic=Topic("t-{queue}"))
     catalogue = known(mapping)
     maker, crc = Mapper(catalogue), crc32(f"{SENDER}/{PLAIN}".encode())
-    for partitions in (5, 11, 3):
+    for partitions, used in ((5, 5), (11, 5), (3, 3)):  # streams stay in the partitions they had
         catalogue.learn("t-plain", TopicLimits(partitions))
         record = maker.record(plain(), found(catalogue, plain()))
-        assert (record.topic, record.partition) == ("t-plain", crc % partitions)
+        assert (record.topic, record.partition) == ("t-plain", crc % used)
 
 
 def test_records_share_nothing_that_can_be_changed() -> None:
@@ -626,3 +626,26 @@ def test_a_plain_mapping_gives_the_same_message_again(
 def test_the_id_at_hand_is_the_message_s(message: Message, label: str) -> None:
     maker, place = Mapper(Catalogue(LOCAL, ())), queue()
     assert maker.record(message, place, message.id) == maker.record(message, place)
+
+
+def test_streams_with_long_names_do_not_fill_the_memory() -> None:
+    place = queue("private$\\plain", transactional=False)
+    maker = Mapper(Catalogue(LOCAL, ()))
+    for number in range(2000):
+        destination = f"DIRECT=OS:a\\private$\\{number}".ljust(30_000, "x")
+        record = maker.record(plain(destination=destination), place)
+        assert record.headers["msmq.dest"] == destination.encode()
+    assert maker.cached_bytes <= 64 << 20
+    kept = sum(len(s.key) + sum(map(len, s.headers.values())) for s in maker._streams.values())
+    assert kept <= 64 << 20
+
+
+def test_large_headers_are_made_anew() -> None:
+    place = queue("private$\\plain", transactional=False)
+    maker = Mapper(Catalogue(LOCAL, ()))
+    maker.record(plain(), place)
+    large = plain(admin_queue="DIRECT=OS:a\\" + "x" * 70_000)
+    for _ in range(2):
+        assert maker.record(large, place) == Mapper(Catalogue(LOCAL, ())).record(large, place)
+    assert maker.cached_bytes < 10_000
+    assert maker.record(plain(), place) == Mapper(Catalogue(LOCAL, ())).record(plain(), place)

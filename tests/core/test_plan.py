@@ -148,6 +148,17 @@ def test_a_bound_on_bytes_is_the_operators_decision() -> None:
     assert differences(bounded) == [("warn", "retention.bytes", 1_073_741_824, -1)]
 
 
+def test_our_own_topics_that_peers_could_fill_have_a_bound() -> None:
+    rejects = Wanted(
+        name="orders",
+        why=("the appliance itself",),
+        own_partitions=4,
+        config={"retention.bytes": "1000"},
+    )
+    assert differences(topic(), rejects) == [("warn", "retention.bytes", -1, 1000)]
+    assert differences(topic(retention_bytes="77"), rejects) == []  # the operator's own
+
+
 @pytest.mark.parametrize("policy", ["compact", "compact,delete", "delete, compact"])
 def test_compaction_loses_messages(policy: str) -> None:
     assert differences(topic(cleanup_policy=policy)) == [

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bridge.core import receipt_timers
 from bridge.core.posted import Due
 from bridge.core.receipt_timers import DELAY_S, LONGEST_S, ReceiptTimers
 from bridge.core.streams import StreamKey
@@ -124,6 +125,32 @@ def test_streams_do_not_touch_each_other() -> None:  # SR-36: one receipt names 
     assert timers.fire(0.7) == [due(5, B)]
     assert timers.next_wakeup() == 0.8
     assert timers.fire(0.8) == [due(2)]
+
+
+def test_at_the_bound_the_first_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receipt_timers, "MOST", 2)
+    timers = ReceiptTimers()
+    keys = [(SENDER, f"DIRECT=http://bridge/msmq/private$/{number}") for number in range(4)]
+    assert timers.add(due(1, keys[0]), 0.0) == []
+    assert timers.add(due(1, keys[1]), 0.1) == []
+    assert timers.add(due(2, keys[0]), 0.2) == []  # put off: the second is first now
+    assert timers.add(due(1, keys[2]), 0.3) == [due(1, keys[1])]
+    assert timers.add(due(1, keys[3], again=True), 0.3) == [due(2, keys[0])]
+    assert len(timers) == 2
+    assert len(timers.fire(9.0)) == 2
+    assert (len(timers), timers._waiting) == (0, {})
+
+
+def test_a_busy_stream_among_thousands_costs_no_search() -> None:
+    timers = ReceiptTimers()
+    for number in range(4_000):
+        timers.add(due(1, (SENDER, f"DIRECT=http://bridge/msmq/private$/{number}")), 1e6)
+    before = timers._times.steps
+    for number in range(50_000):
+        timers.add(due(number, B), number / 1000)
+        timers.next_wakeup()
+        timers.fire(number / 1000)
+    assert timers._times.steps - before < 3 * 50_000
 
 
 def test_all_that_are_due_fire_together() -> None:

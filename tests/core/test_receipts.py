@@ -287,6 +287,7 @@ def test_a_public_queue_only_if_somebody_says_where_it_is() -> None:  # AQ 5, no
 def test_a_direct_name_says_it_itself(name: str, host: str) -> None:  # AQ 7
     entry = the(receipts().accepted(asked(PA, admin_queue=name), SENDER))
     assert (entry.queue_manager, entry.host) == ("", host)
+    assert entry.cause == PEER  # whether it may be dialed depends on who named it
     packet = read(entry)
     assert packet.destination == raw.direct(name.removeprefix("DIRECT="))
     assert packet.queue_manager == raw.ZERO

@@ -133,7 +133,7 @@ def test_a_topic_by_label_that_stays_one() -> None:
 
 
 def test_a_topic_that_nobody_has_looked_at_is_no_reason() -> None:
-    old = catalogue(orders("private$\\*", "{queue}"))
+    old = catalogue(orders("private$\\*", "{queue}"), limits={})
     assert old.find(ORDERS) is not None
     old.learn("orders", TopicLimits(9))
     assert reasons(old, catalogue(orders("private$\\*", "{queue}"), limits={})) == []

@@ -113,11 +113,11 @@ def test_one_message_to_several_queues_is_several() -> None:  # QB-70: a copy to
 
 
 @pytest.mark.parametrize("http_first", [True, False])
-def test_binary_and_http_ids_share_one_history(http_first: bool) -> None:
-    """One queue manager numbers its messages once, whatever way they go. SR-21, DM-10"""
+def test_ids_over_http_say_nothing_of_those_of_sessions(http_first: bool) -> None:
+    """A session proves its GUID a little, an envelope does not: it must not use up an id."""
     one = posting_shard()
     pair = [mail(7), plain(7)] if http_first else [plain(7), mail(7)]
-    assert outcomes(one, *pair) == ["accepted", "duplicate"]
+    assert outcomes(one, *pair) == ["accepted", "accepted"]
     again = restarted(one, [unit_of(one)])
     assert outcomes(again, mail(7), plain(7)) == ["duplicate", "duplicate"]
 
@@ -187,24 +187,29 @@ def test_signature_then_duplicate() -> None:  # SR-1
     assert outcomes(one, mail(1), mail(1, asks=FLAWED)) == ["accepted", "rejected"]
 
 
-def test_duplicate_then_access() -> None:  # SR-1
+def test_access_before_what_is_known() -> None:
+    """A stranger learns and changes nothing. The answer to a duplicate is the same, 200."""
     one = posting_shard()
     decide(one, mail(1))
     again = restarted(one, [unit_of(one)])
     again.use(Catalogue(LOCAL, [CLOSED]))
-    assert decide(again, mail(1)).outcome is Outcome.DUPLICATE
+    assert decide(again, mail(1)).reason == "sender-not-allowed"
     assert decide(again, mail(2)).reason == "sender-not-allowed"
+    assert unit_of(again).seen == {}
 
 
-def test_stream_then_access_then_state() -> None:  # SR-1, SR-26 D: before the stream advances
+def test_access_before_the_stream() -> None:
     shut = queue(access=AccessList(["10.9.0.0/16"]))
     one = posting_shard(shut)
     assert decide(one, part(1)) == Verdict(Outcome.REJECTED, 0x8004, "sender-not-allowed")
-    assert decide(one, part(5)).outcome is Outcome.OUT_OF_ORDER
+    assert decide(one, part(5)).outcome is Outcome.REJECTED
     assert state_of(unit_of(one)) == {}
     assert decide(one, part(1, peer="10.9.1.1")).outcome is Outcome.ACCEPTED
-    assert decide(one, part(1)).outcome is Outcome.DUPLICATE  # taken is taken
+    unit_of(one)
+    assert decide(one, part(1)).outcome is Outcome.REJECTED
+    assert state_of(unit_of(one)) == {}
     assert decide(one, part(2)).outcome is Outcome.REJECTED
+    assert decide(one, part(2, peer="10.9.1.1")).outcome is Outcome.ACCEPTED
 
 
 @pytest.mark.parametrize("allowed", ["S-1-1-0", "S-1-5-7", str(SENDER), "10.1.0.0/16"])

@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given
 
-from bridge.core.streams import PREFIX, Place, Streams, place, stream_key
+from bridge.core import streams as module
+from bridge.core.streams import PREFIX, Place, Stream, Streams, place, stream_key
 from bridge.model.guid import Guid
 from bridge.model.message import Transaction
 from bridge.model.verdict import Cursor
@@ -79,10 +80,10 @@ def test_next_is_exactly_what_the_specification_accepts(
 def test_a_stream_is_source_and_name_byte_for_byte() -> None:  # DM-8
     streams = Streams()
     streams.advance(KEY, Cursor(7, 3))
-    assert streams.get(KEY) == Cursor(7, 3)
-    assert streams.get((OTHER, ORDERS)) == Cursor()
-    assert streams.get((SENDER, ORDERS.upper())) == Cursor()
-    assert streams.get((SENDER, ORDERS + " ")) == Cursor()
+    assert streams.get(KEY) == Stream(7, 3)
+    assert streams.get((OTHER, ORDERS)) == Stream()
+    assert streams.get((SENDER, ORDERS.upper())) == Stream()
+    assert streams.get((SENDER, ORDERS + " ")) == Stream()
     assert len(streams) == 1
 
 
@@ -112,7 +113,7 @@ def test_a_cursor_survives_a_restart(source: Guid, name: str, sequence: int, num
         assert key.startswith(PREFIX)
         assert value is not None
         after.restore(key, value)
-    assert dict(after.items()) == {(source, f"{name}/a/b"): Cursor(sequence, number)}
+    assert dict(after.items()) == {(source, f"{name}/a/b"): Stream(sequence, number)}
     assert after.take_changes() == {}  # what was read is not written again
 
 
@@ -127,14 +128,14 @@ def test_a_stream_that_sleeps_counts_and_wakes_as_it_was() -> None:
         assert value is not None
         after.restore(text, value)
     assert len(after) == 3
-    assert dict(after.items()) == {key: Cursor(7, n) for n, key in enumerate(keys, 1)}
+    assert dict(after.items()) == {key: Stream(7, n) for n, key in enumerate(keys, 1)}
     assert sorted(after) == keys
-    assert after.get(keys[1]) == Cursor(7, 2)
+    assert after.get(keys[1]) == Stream(7, 2)
     after.advance(keys[1], Cursor(7, 9))
     assert len(after) == 3
-    assert dict(after.items())[keys[1]] == Cursor(7, 9)
+    assert dict(after.items())[keys[1]] == Stream(7, 9)
     assert list(after.take_changes()) == [f"stream/{SENDER}/DIRECT=OS:b\\q/1"]
-    assert after.get((SENDER, "DIRECT=OS:b\\unknown")) == Cursor()
+    assert after.get((SENDER, "DIRECT=OS:b\\unknown")) == Stream()
     assert len(after) == 3
 
 
@@ -154,13 +155,13 @@ def test_a_stream_that_is_dropped_is_gone_everywhere() -> None:
     for text, value in before.take_changes().items():
         assert value is not None
         streams.restore(text, value)
-    assert streams.get((SENDER, "q0")) == Cursor(7, 0)  # awake
+    assert streams.get((SENDER, "q0")) == Stream(7, 0)  # awake
     streams.advance((SENDER, "q3"), Cursor(7, 3))  # only here so far
     for number in (0, 1, 3, 9):
         streams.drop((SENDER, f"q{number}"))
-    assert list(streams.items()) == [((SENDER, "q2"), Cursor(7, 2))]
+    assert list(streams.items()) == [((SENDER, "q2"), Stream(7, 2))]
     assert len(streams) == 1
-    assert streams.get((SENDER, "q0")) == Cursor()
+    assert streams.get((SENDER, "q0")) == Stream()
     gone = {f"stream/{SENDER}/q{number}": None for number in (0, 1, 3, 9)}
     assert streams.take_changes() == gone
     assert streams.take_changes() == {}
@@ -176,5 +177,64 @@ def test_a_snapshot_is_of_its_moment() -> None:
     snapshot = streams.snapshot()
     streams.advance(KEY, Cursor(7, 4))
     streams.advance((OTHER, ORDERS), Cursor(1, 1))
-    assert dict(snapshot.items()) == {KEY: Cursor(7, 3), (SENDER, PLAIN): Cursor(1, 2)}
+    assert dict(snapshot.items()) == {KEY: Stream(7, 3), (SENDER, PLAIN): Stream(1, 2)}
     assert len(streams) == 3
+
+
+ROOM = module.ROW_BYTES + 20
+
+
+def test_one_peer_has_room_for_so_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the bound of a peer its new streams are not taken; others go on."""
+    monkeypatch.setattr(module, "MOST_OF_PEER", 3 * ROOM)
+    streams = Streams()
+    for number in range(3):
+        key = SENDER, f"q{number}"
+        assert streams.has_room(key, "10.0.0.1")
+        streams.advance(key, Cursor(7, 1), "10.0.0.1")
+    assert not streams.has_room((SENDER, "q3"), "10.0.0.1")
+    assert streams.has_room((SENDER, "q0"), "10.0.0.1")  # known ones go on
+    assert streams.has_room((SENDER, "q3"), "10.0.0.2")
+    streams.drop((SENDER, "q0"))
+    assert streams.has_room((SENDER, "q3"), "10.0.0.1")
+
+
+def test_long_names_take_more_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_OF_PEER", 3 * ROOM)
+    assert not Streams().has_room((SENDER, "q" * 3 * ROOM), "10.0.0.1")
+
+
+def test_in_a_full_table_who_has_little_may_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 10 * ROOM)
+    streams = Streams()
+    for number in range(12):
+        streams.advance((SENDER, f"q{number}"), Cursor(7, 1), "10.0.0.1")
+    assert not streams.has_room((SENDER, "more"), "10.0.0.1")
+    assert streams.has_room((OTHER, "more"), "10.0.0.2")
+
+
+def test_a_full_table_ends_somewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 10 * ROOM)
+    streams = Streams()
+    for number in range(22):
+        streams.advance((SENDER, f"q{number}"), Cursor(7, 1), f"10.0.0.{number}")
+    assert not streams.has_room((OTHER, "more"), "10.0.1.1")
+
+
+def test_a_restart_counts_the_same() -> None:
+    before, after = Streams(), Streams()
+    for number in range(5):
+        before.advance((SENDER, f"q{number}"), Cursor(7, 1), f"10.0.0.{number % 2}")
+    for text, value in before.take_changes().items():
+        assert value is not None
+        after.restore(text, value)
+    assert (after.bytes, after._of_peer) == (before.bytes, before._of_peer)
+    after.get((SENDER, "q1"))  # it wakes, and is counted once
+    after.advance((SENDER, "q1"), Cursor(7, 2), "10.9.9.9")  # the first peer counts
+    assert (after.bytes, after._of_peer) == (before.bytes, before._of_peer)
+
+
+def test_a_cursor_of_an_earlier_version() -> None:
+    streams = Streams()
+    streams.restore(f"{PREFIX}{SENDER}/{ORDERS}", b'{"sequence_id":7,"number":3}')
+    assert streams.get(KEY) == Stream(7, 3)

@@ -1,5 +1,6 @@
 """XML as a value; samples are what XmlSerializer is documented to write."""
 
+import tracemalloc
 from contextlib import suppress
 from typing import Any
 
@@ -120,6 +121,8 @@ LAUGHS = '<!DOCTYPE a [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;">]><a>&b;</a>'
         ("<decimal>1,5</decimal>", "xml-malformed"),
         ("<a>" * (MAX_DEPTH + 1) + "</a>" * (MAX_DEPTH + 1), "xml-too-deep"),
         ("<a>" * 100_000, "xml-too-deep"),
+        ("<a xmlns='" + "u" * 64_000 + "'><b/></a>", "xml-too-large"),
+        ("<a" + "".join(f" k{n}=''" for n in range(100_000)) + "/>", "xml-too-large"),
     ],
 )
 def test_refused(xml: str, reason: str) -> None:
@@ -137,6 +140,16 @@ def test_the_limits_themselves_are_lawful(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(xml_value, "MAX_CHARACTERS", 3)
     with pytest.raises(XmlRefused, match="xml-too-large"):
         read("<a/>")
+
+
+def test_a_name_does_not_repeat_its_namespace() -> None:
+    text = "<a xmlns='" + "u" * 4000 + "'>" + "<b/>" * 20_000 + "</a>"  # expanded: 80 MB
+    tracemalloc.start()
+    try:
+        assert read(text).value == {"a": {"b": [""] * 20_000}}
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
 
 
 @given(st.text("<>/ab:?!&;#x=\"' []-\n1", max_size=80))

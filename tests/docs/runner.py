@@ -21,7 +21,8 @@ from tests.docs.blocks import Block, Command, blocks_of, difference
 ROOT = Path(__file__).parents[2]
 COPIED = ("examples", "mappings")
 LINKED = (".venv", "bridge", "tests", "Makefile", "README.md")
-DATED = ("pyproject.toml", "requirements.lock")  # `make` sees a set-up that is up to date
+# `make` sees a set-up that is up to date.
+DATED = ("pyproject.toml", "requirements.lock", ".ci/uv.lock")
 SECONDS = 180.0  # Spark takes a while to start
 
 
@@ -37,6 +38,7 @@ def checkout(folder: Path) -> Path:
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in LINKED:
         (folder / name).symlink_to(ROOT / name)
+    (folder / ".ci").mkdir()
     for name in DATED:
         shutil.copy(ROOT / name, folder / name)
         os.utime(folder / name, (0, 0))

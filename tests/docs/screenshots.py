@@ -27,6 +27,7 @@ from tests.support.browser import PHONE, WIDE, chromium, quiet_page
 OUT = Path(__file__).parents[2] / "examples" / "page"
 WALL = {"width": 1920, "height": 1080}
 SENDERS = 24
+TOKEN = "not shown"  # noqa: S105
 BINARY, ADMIN = 18_611, 18_612
 QUEUES: list[dict[str, Any]] = [
     {"queue": "private$\\orders", "topic": "orders", "transactional": True},
@@ -48,7 +49,7 @@ class Appliance:
 
     def __init__(self, folder: Path) -> None:
         off = dict.fromkeys(("ping", "srmp", "rpc", "rpc_qp", "endpoint_mapper"))
-        (folder / "admin.token").write_text("not shown\n")
+        (folder / "admin.token").write_text(f"{TOKEN}\n")
         (folder / "admin.token").chmod(0o600)
         config = {
             "queue_manager": {"names": ["BRIDGE01", "127.0.0.1"]},
@@ -146,6 +147,9 @@ def shoot(browser: Browser, url: str, out: Path) -> None:
             page.screenshot(path=out / f"{name}.png")
     with quiet_page(browser) as page:
         ready(page, url, "verdicts")
+        page.click("#unlock")
+        page.fill("#token", TOKEN)
+        page.keyboard.press("Enter")
         page.locator("section", has_text="Turned away lately").locator("tbody a").first.click()
         expect(page.locator(".timeline")).to_be_visible()
         page.screenshot(path=out / "trace.png")

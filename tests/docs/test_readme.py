@@ -12,7 +12,7 @@ from tests.docs.blocks import blocks_of
 from tests.docs.runner import ROOT, checkout, run_page
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "examples").glob("*/README.md"))]
-LONG = ("migration-week",)  # Spark, three times; so does backfill
+LONG = ("backfill", "migration-week")  # Spark starts several times in each
 PORTS = (1801, 8080, 9180, 8081, 2103)  # of `make run`, and of the examples
 
 
@@ -30,7 +30,7 @@ def _alone() -> Iterator[None]:
 
 @pytest.mark.kafka
 @pytest.mark.usefixtures("_alone")
-@pytest.mark.timeout(900)  # the page of backfill starts Spark three times
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "page",
     [pytest.param(p, marks=[pytest.mark.long] if p.parent.name in LONG else []) for p in PAGES],

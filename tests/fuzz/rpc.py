@@ -66,7 +66,7 @@ def rpc_server(data: bytes) -> None:
     assert [command for command in commands if isinstance(command, RunDown)] == [RunDown(1)]
 
 
-def _acceptor(auth_type: int) -> Acceptor | None:
+def _acceptor(auth_type: int, *_: object) -> Acceptor | None:
     return acceptor() if auth_type == 10 else NegotiateAcceptor(acceptor())
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from xml.parsers.expat import ExpatError
 
 from msgspec.structs import replace
 
@@ -21,10 +22,13 @@ from bridge.wire.srmp.readdress import envelope_before, readdress
 from bridge.wire.srmp.reader import read_envelope, soap_texts
 from bridge.wire.srmp.request import SrmpRequest, pack_request, read_request, read_whole_request
 from bridge.wire.srmp.signature import DS, check_digests
+from bridge.wire.srmp.tree import parse_xml
 from bridge.wire.srmp.writer import write_envelope
+from bridge.wire.xml_names import HugeXml
 from tests.vectors.srmp import REQUESTS, V3_COMMITMENT, V3_DELIVERY, V4_RECEIPT_1, V5_ENVELOPE
 from tests.wire.srmp.build import MSMQ, SERVICES, STREAM, good
 from tests.wire.srmp.test_signature import VALUE, reference, signed_info
+from tests.wire.test_xml_names import names_by_expat, names_by_us
 
 
 def srmp_envelope(data: bytes) -> None:
@@ -41,6 +45,14 @@ def srmp_envelope(data: bytes) -> None:
         assert (again.to, again.action, again.id) == (envelope.to, envelope.action, envelope.id)
         assert (again.stream, again.services) == (envelope.stream, envelope.services)
         assert again.identifier == envelope.identifier
+
+
+def xml_names(data: bytes) -> None:
+    """A document that expat takes has the names that expat says."""
+    with suppress(ExpatError, HugeXml, WireError):
+        parse_xml(data)
+        expected = names_by_expat(data)
+        assert names_by_us(data) == expected
 
 
 def srmp_request(data: bytes) -> None:
@@ -101,6 +113,10 @@ SEEDS: dict[str, list[bytes]] = {
         *(V3_DELIVERY, V3_COMMITMENT, V4_RECEIPT_1, V5_ENVELOPE),
         good(SERVICES, STREAM, MSMQ, _SIGNED),
     ],
+    "xml_names": [
+        V5_ENVELOPE,
+        b'<p:a xmlns:p="u" xmlns="v" p:k="1" xml:lang="en"><q:a xmlns:q="u" xmlns=""/><a/></p:a>',
+    ],
     "srmp_request": [*_BODIES, good(SERVICES, STREAM, MSMQ), V4_RECEIPT_1],
     "srmp_parts": [
         pack_parts(b"<a/>", [("body@x", b"b"), ("extension@x", b"--B--")], "B"),
@@ -112,4 +128,4 @@ SEEDS: dict[str, list[bytes]] = {
         *(pack_request(r.target, r.host, "text/xml", r.body) for r in REQUESTS.values()),
     ],
 }
-TARGETS = (srmp_envelope, srmp_request, srmp_parts, srmp_head)
+TARGETS = (srmp_envelope, xml_names, srmp_request, srmp_parts, srmp_head)

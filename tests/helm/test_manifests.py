@@ -1,5 +1,6 @@
 """Every object that the chart makes, over every values file: valid, and what it has to be."""
 
+import base64
 import json
 import re
 import shutil
@@ -10,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import jsonschema
 import kubernetes_validate  # type: ignore[import-untyped]
@@ -135,6 +136,7 @@ def test_existing_configuration_is_mounted() -> None:
         assert of_kind("ConfigMap", objects) == []
         volumes = one("StatefulSet", objects)["spec"]["template"]["spec"]["volumes"]
         named = {v["name"]: v[kind][key] for v in volumes if kind in v}
+        named.pop("admin-token", None)
         assert named == {"config": "my-bridge", "mappings": "my-queues"}
 
 
@@ -202,6 +204,99 @@ def test_the_admin_port_knows_the_name_of_its_service(tmp_path: Path) -> None:
     assert config.admin.protect_reads  # what the user says stays
 
 
+class Cluster(BaseHTTPRequestHandler):
+    """As much of a Kubernetes API server as Helm's `lookup` asks for; it has one Secret."""
+
+    secret: ClassVar[Object] = {}
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        secrets = {"name": "secrets", "namespaced": True, "kind": "Secret", "verbs": ["get"]}
+        found: dict[str, Any] = {
+            "/version": {"major": "1", "minor": "30", "gitVersion": "v1.30.0"},
+            "/api": {"kind": "APIVersions", "versions": ["v1"]},
+            "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": []},
+            "/api/v1": {"kind": "APIResourceList", "groupVersion": "v1", "resources": [secrets]},
+        }
+        if self.secret:
+            name = self.secret["metadata"]["name"]
+            found[f"/api/v1/namespaces/queues/secrets/{name}"] = self.secret
+        missing = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound"}
+        body = json.dumps(found.get(path, missing | {"code": 404})).encode()
+        self.send_response(200 if path in found else 404)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def token_with(cluster: Object) -> str:
+    """The token of the chart's Secret when it is upgraded in a cluster with this Secret."""
+    server = HTTPServer(("127.0.0.1", 0), type("Known", (Cluster,), {"secret": cluster}))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    only = ("--show-only", "templates/secret.yaml")
+    try:
+        done = template(*LEAST, *only, "--dry-run=server", "--kube-apiserver", url)
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+    assert (done.returncode, done.stderr) == (0, "")
+    token: str = load_yaml(done.stdout)["data"]["token"]
+    return base64.b64decode(token).decode()
+
+
+def test_the_token_is_made_once() -> None:
+    first, second = token_with({}), token_with({})
+    assert re.fullmatch("[A-Za-z0-9]{43}", first)
+    assert first != second
+    made = json.loads(json.dumps(one("Secret", rendered("minimal"))))
+    made["data"] = {"token": base64.b64encode(b"of-the-first-day").decode()}
+    assert token_with(made) == "of-the-first-day"
+
+
+def test_the_admin_port_has_a_token(tmp_path: Path) -> None:
+    """Made by the chart, or a Secret of the user's, or named in `config` already."""
+    made = one("Secret", rendered("minimal"))["metadata"]["name"]
+    for values, secret, key in (
+        ("minimal", made, "token"),
+        ("existing-configmaps", "my-token", "admin.token"),
+    ):
+        spec = one("StatefulSet", rendered(values))["spec"]["template"]["spec"]
+        [volume] = [v["secret"] for v in spec["volumes"] if v["name"] == "admin-token"]
+        assert volume["secretName"] == secret
+        assert volume["items"] == [{"key": key, "path": "token"}]
+        mounts = {m["name"]: m["mountPath"] for m in spec["containers"][0]["volumeMounts"]}
+        assert mounts["admin-token"] == "/etc/msmq-bridge/admin"
+    config = load_config(written(rendered("minimal"), tmp_path))
+    assert str(config.admin.token_file) == "/etc/msmq-bridge/admin/token"
+    assert of_kind("Secret", rendered("existing-configmaps")) == []
+    assert of_kind("Secret", rendered("everything")) == []  # config.admin.token_file is there
+    spec = one("StatefulSet", rendered("everything"))["spec"]["template"]["spec"]
+    assert "admin-token" not in {volume["name"] for volume in spec["volumes"]}
+
+
+def test_the_token_is_not_for_spark_jobs() -> None:
+    [job] = of_kind("CronJob", rendered("long-names"))
+    volumes = job["spec"]["jobTemplate"]["spec"]["template"]["spec"]["volumes"]
+    assert "admin-token" not in {volume["name"] for volume in volumes}
+
+
+def test_the_ports_of_nodes_are_kept_by_the_policy() -> None:
+    """A Service of type NodePort has no ranges of its own."""
+    spec = one("Service", rendered("nodeports"), "msmq-bridge")["spec"]
+    assert (spec["type"], spec["externalTrafficPolicy"]) == ("NodePort", "Local")
+    assert "loadBalancerSourceRanges" not in spec
+    policy = one("NetworkPolicy", rendered("nodeports"), "msmq-bridge")["spec"]
+    blocks = [peer["ipBlock"]["cidr"] for peer in policy["ingress"][0]["from"][:2]]
+    assert blocks == ["10.0.0.0/8", "fd00::/8"]  # not the wider networkPolicy.senders
+
+
 def test_the_load_balancer() -> None:
     spec = one("Service", rendered("everything"), "msmq")["spec"]
     assert spec["type"] == "LoadBalancer"
@@ -226,7 +321,8 @@ def test_host_ports_instead() -> None:
     [data] = [v for v in spec["volumes"] if v["name"] == "data"]
     assert data["emptyDir"] == {"sizeLimit": "2Gi"}
     kinds = {o["kind"] for o in objects}
-    assert kinds == {"ConfigMap", "Service", "StatefulSet", "Pod"}  # all the rest is off
+    made = {"ConfigMap", "Secret", "Service", "StatefulSet", "Pod"}
+    assert kinds == made  # all the rest is off
 
 
 def test_the_budget_and_the_spread() -> None:
@@ -396,6 +492,10 @@ BY_THE_SCHEMA = {
     "listeners.rpc.port=135": "listeners.rpc.port: Must be greater",
     "service.type=ExternalName": "service.type: service.type must be one of",
     "service.sourceRanges[0]=anywhere": "service.sourceRanges.0: Does not match",
+    "service.sourceRanges[1]=0.0.0.0/0": "service.sourceRanges.1: Does not match",
+    "service.sourceRanges[2]=::/00": "service.sourceRanges.2: Does not match",
+    "service.openToAll=yes": "service.openToAll: Invalid type",
+    "admin.tokenKey=": "admin.tokenKey: String length must be",
     "security.runAsUser=0": "security.runAsUser: Must be greater",
     "batch.schedules[0].name=x": "batch.schedules.0: command is required",
     "podDisruptionBudget.maxUnavailable=-1": "podDisruptionBudget.maxUnavailable: Must be",
@@ -414,6 +514,10 @@ def test_refused_by_the_schema() -> None:
     assert [words for words in BY_THE_SCHEMA.values() if words not in done.stderr] == []
 
 
+OPEN = "service.sourceRanges=null"
+NO_POLICY = "networkPolicy.enabled=false"
+HIDDEN = "service.externalTrafficPolicy=Cluster"
+NAMED = "config.admin.token_file=/etc/msmq-bridge/secrets/a/token"
 DYNAMIC = "mappings.queues[0].topic=\\{queue\\}"
 
 
@@ -430,6 +534,16 @@ DYNAMIC = "mappings.queues[0].topic=\\{queue\\}"
         (["listeners.binary.enabled=false", "listeners.srmp.enabled=false"], "are all off"),
         (["listeners.srmp.port=1801"], "binary and srmp are both at port 1801"),
         (["strimzi.topics.enabled=true"], "strimzi.cluster is missing"),
+        ([OPEN], "service.type LoadBalancer opens the listeners to every network: list the"),
+        ([OPEN, "service.type=NodePort"], "service.type NodePort opens the listeners"),
+        ([OPEN, "hostPorts=true"], "hostPorts opens the listeners to every network"),
+        ([OPEN, "service.enabled=false", "hostPorts=true"], "hostPorts opens the listeners"),
+        ([OPEN, "service.type=ClusterIP", "hostPorts=true"], "hostPorts opens the listeners"),
+        (["service.openToAll=true"], "openToAll and service.sourceRanges contradict each other"),
+        (["service.type=NodePort", NO_POLICY], "NodePort: only the NetworkPolicy keeps"),
+        (["hostPorts=true", NO_POLICY], "hostPorts: only the NetworkPolicy keeps"),
+        (["service.type=NodePort", HIDDEN], "Cluster hides the senders' addresses"),
+        ([NAMED, "admin.tokenSecret=b"], "admin.tokenSecret and config.admin.token_file"),
         (["strimzi.user.enabled=true", "strimzi.cluster=c", DYNAMIC], "no right fits"),
     ],
 )
@@ -437,6 +551,14 @@ def test_refused_by_the_chart(values: list[str], words: str) -> None:
     done = template(*LEAST, *sets(*values))
     assert done.returncode != 0
     assert words in done.stderr
+
+
+def test_open_to_all_is_said_in_words() -> None:
+    for kind in ("LoadBalancer", "NodePort"):
+        done = template(*LEAST, *sets(OPEN, "service.openToAll=true", f"service.type={kind}"))
+        assert (done.returncode, done.stderr) == (0, "")
+    done = template(*LEAST, *sets(OPEN, "service.type=ClusterIP"))  # reached in the cluster only
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_nothing_given_is_refused_with_what_is_missing() -> None:
@@ -501,12 +623,17 @@ def notes(values: str, folder: Path) -> str:
 def test_the_notes(tmp_path: Path) -> None:
     least, most = notes("minimal", tmp_path), notes("everything", tmp_path)
     assert "entry for BRIDGE01 there." in " ".join(least.split())
-    assert "WARNING: `service.sourceRanges` is empty" in least
+    assert "WARNING" not in least
+    assert "get secret blue-msmq-bridge-admin-token -o go-template='{{index" in least
+    existing = notes("existing-configmaps", tmp_path)
+    assert "WARNING: `service.openToAll` is true" in existing
+    assert "admin: {token_file: /etc/msmq-bridge/admin/token}" in existing
+    assert "get secret" not in most  # its token is its own
     assert "rollout status statefulset/blue-msmq-bridge" in least
     assert "WARNING" not in most
     assert "Delete the pod that is" in most
     assert "rollout status" not in most  # kubectl has none for OnDelete
-    assert "`mappings` has no queues" not in notes("existing-configmaps", tmp_path)
+    assert "`mappings` has no queues" not in existing
 
 
 @pytest.mark.parametrize("values", FILES)

@@ -5,7 +5,8 @@ Each comes behind a good message on the same connection. The reason is the one i
 
 import struct
 from collections.abc import Iterator
-from uuid import uuid4
+from typing import Any
+from uuid import UUID, uuid4
 
 from tests.outside.appliance import queue
 from tests.outside.hostile import (
@@ -171,62 +172,22 @@ WITHOUT_HANDSHAKE: dict[str, tuple[bytes, str]] = {
 }
 
 
-def monsters() -> Iterator[tuple[str, Message]]:
+def monsters(source: UUID) -> Iterator[Message]:
     """Within every limit of the protocol, and far beyond what any sender makes."""
-    target = queue("fuzz")
-    name = "OS:" + "x" * 0x7FF0 + "\\q"
-    long = direct(name)
-    yield "destination", Message(source=SOURCE, message_id=1, destination=long, recoverable=True)
-    yield (
-        "all names",
-        Message(
-            source=SOURCE,
-            message_id=2,
-            destination=target,
-            recoverable=True,
-            admin=long,
-            response=long,
-            acks=0xF,
-        ),
-    )
-    yield (
-        "extension",
-        Message(
-            source=SOURCE,
-            message_id=3,
-            destination=target,
-            recoverable=True,
-            extension=bytes(3 << 20),
-        ),
-    )
+    long = direct("OS:" + "x" * 0x7FF0 + "\\q")
     many = queues(address(0x64, 8000, b"\x03\0\0\0" * 8000))
-    yield (
-        "elements",
-        Message(source=SOURCE, message_id=4, destination=target, recoverable=True, multi=many),
-    )
     text = struct.pack("<I", 1 << 20) + "s".encode("utf-16-le") * (1 << 20)
     both = struct.pack("<HH", 0x320, 0) + text + struct.pack("<HHI", 0x384, 0, 0)
-    yield (
-        "soap",
-        Message(source=SOURCE, message_id=5, destination=target, recoverable=True, soap=both),
-    )
     provider = struct.pack("<HHHHII", 0, 0, 0, 0, 0, 3 << 20) + bytes(3 << 20)
-    yield (
-        "provider",
-        Message(
-            source=SOURCE, message_id=6, destination=target, recoverable=True, security=provider
-        ),
-    )
-    yield (
-        "sid",
-        Message(
-            source=SOURCE,
-            message_id=7,
-            destination=target,
-            recoverable=True,
-            security=security_header(bytes(0xFFFF)),
-        ),
-    )
-
-
-MONSTERS = dict(monsters())
+    odd: list[dict[str, Any]] = [
+        {"destination": long},
+        {"admin": long, "response": long, "acks": 0xF},
+        {"extension": bytes(3 << 20)},
+        {"multi": many},
+        {"soap": both},
+        {"security": provider},
+        {"security": security_header(bytes(0xFFFF))},
+    ]
+    for number, fields in enumerate(odd, 1):
+        known = {"destination": queue("fuzz"), "recoverable": True, **fields}
+        yield Message(source=source, message_id=number, **known)

@@ -258,10 +258,23 @@ class Appliance:
                 if port.isdigit():
                     self.listeners.setdefault(name, (host.rpartition("/")[2], int(port)))
 
+    @property
+    def bearer(self) -> dict[str, str]:
+        """The header with the token of the admin port: the one of the settings, else the one that
+        the appliance has generated."""
+        token = self.settings.token or (self.data / "admin.token").read_text().strip()
+        return {"Authorization": f"Bearer {token}"}
+
     def get(self, path: str) -> tuple[int, str]:
-        connection = http.client.HTTPConnection(*self.listeners["admin"], timeout=10)
+        return self._ask("GET", path)
+
+    def post(self, path: str) -> tuple[int, str]:
+        return self._ask("POST", path)
+
+    def _ask(self, method: str, path: str) -> tuple[int, str]:
+        connection = http.client.HTTPConnection(*self.listeners["admin"], timeout=30)
         try:
-            connection.request("GET", path)
+            connection.request(method, path, headers=self.bearer)
             response = connection.getresponse()
             return response.status, response.read().decode()
         finally:

@@ -95,15 +95,16 @@ def few_files(appliance: Appliance, spare: int) -> Iterator[None]:
 
 
 class Crowd:
-    """Connections that somebody holds and does little with."""
+    """Connections that somebody holds and does little with, from one address or from several."""
 
-    def __init__(self, appliance: Appliance, count: int) -> None:
+    def __init__(self, appliance: Appliance, count: int, addresses: int = 1) -> None:
         allow_files(count + 1000)
         self._appliance = appliance
         before = connections(appliance)
         self.sockets: list[socket.socket] = []
-        for _ in range(count):
-            self.sockets.append(socket.create_connection(appliance.binary_address, timeout=30))
+        for number in range(count):
+            source = f"127.0.1.{number % addresses + 1}"
+            self.sockets.append(socket.create_connection(appliance.binary_address, 30, (source, 0)))
         self.before, self.count = before, count
 
     def __enter__(self) -> Self:

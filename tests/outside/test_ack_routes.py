@@ -211,7 +211,7 @@ def test_an_open_session_is_used_whoever_opened_it(
     appliance: Appliance, peers: Peers
 ) -> None:  # QB-22
     peer = peers["inbound"].listen()
-    with sending(appliance) as sender, sending(appliance, peer.guid) as inbound:
+    with sending(appliance) as sender, sending(appliance, peer.guid, local=peer.ip) as inbound:
         message = asking(sender.guid, private_on(peer.guid, 9))
         sender.send_all_windowed([message])
         inbound.until(lambda: len(inbound.kept) >= 2)

@@ -18,6 +18,7 @@ from tests.outside.conftest import Broker, OpenSender
 from tests.outside.rawmsmq import Message, Name, Tx, pad4
 from tests.outside.rawsender import soon
 from tests.outside.records import Record, identity, of_source, read_topic, text
+from tests.outside.siege import at_most
 from tests.support.kafka import create_topic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
@@ -183,8 +184,8 @@ def test_a_label_picks_the_topic(appliance: Appliance, open_sender: OpenSender) 
 
 def test_a_source_picks_the_topic(appliance: Appliance, open_sender: OpenSender) -> None:
     sources = [uuid4(), uuid4()]
-    relay = open_sender()
-    relay.send_all_windowed([plain(source, 1, "source", text(source)) for source in sources])
+    for source in sources:
+        send(open_sender, [plain(source, 1, "source", text(source))])
     for source in sources:
         [record] = read_topic(appliance.bootstrap, appliance.topic(f"s-{source}"))
         assert record.value == text(source)
@@ -208,14 +209,10 @@ def test_the_same_key_in_one_partition_over_streams(
     appliance: Appliance, open_sender: OpenSender
 ) -> None:  # order: key
     sources = [uuid4() for _ in range(3)]
-    relay = open_sender()
-    relay.send_all_windowed(
-        [
-            plain(source, number, "keyed", json.dumps({"customer": f"c{number % 10}"}).encode())
-            for number in range(1, 31)
-            for source in sources
-        ]
-    )
+    for source in sources:
+        numbers = range(1, 31)
+        bodies = [json.dumps({"customer": f"c{number % 10}"}).encode() for number in numbers]
+        send(open_sender, [plain(source, n, "keyed", body) for n, body in enumerate(bodies, 1)])
     places: dict[bytes | None, set[int]] = defaultdict(set)
     for source in sources:
         records = read(appliance, "keyed", source)
@@ -417,14 +414,91 @@ def test_half_a_surrogate_pair_in_the_name_of_a_queue(
 ) -> None:
     """Lawful UTF-16 for MSMQ; nobody may end the appliance, or hold up others, with a name."""
     source = uuid4()
-    raw = "OS:BRIDGE01\\private$\\".encode("utf-16-le")
-    raw += f"{appliance.prefix}-odd\ud800".encode("utf-16-le", "surrogatepass") + b"\0\0"
-    odd = Name(7, pad4(struct.pack("<H", len(raw)) + raw))
+    odd = named(f"OS:BRIDGE01\\private$\\{appliance.prefix}-odd\ud800")
     messages = [replace(step(source, n, "x", b"odd %d" % n), destination=odd) for n in (1, 2)]
     send(open_sender, [*messages, plain(source, 1001, "json", b"{}")])
     assert values(appliance, "odd-", source) == [b"odd 1", b"odd 2"]
     assert values(appliance, "json", source) == [b"{}"]
     assert any("-odd" in one["destination"] for one in appliance.status()["stream_list"])
+
+
+def named(text: str) -> Name:
+    """A direct name of any WCHARs."""
+    raw = text.encode("utf-16-le", "surrogatepass") + b"\0\0"
+    return Name(7, pad4(struct.pack("<H", len(raw)) + raw))
+
+
+def test_half_a_surrogate_pair_is_replaced_everywhere_but_in_the_packet(
+    appliance: Appliance, open_sender: OpenSender
+) -> None:
+    """Names, labels and queues that UTF-8 cannot hold: U+FFFD, and the packet as it came."""
+    source = uuid4()
+    odd = plain(source, 1, "envelope", b"odd")
+    raw = "OS:BRIDGE01\\private$\\envelope", "OS:odd\udc00\ud800\\private$\\r"
+    odd = replace(odd, destination=named(raw[0]), response=named(raw[1]), admin=named(raw[1]))
+    send(open_sender, [odd, plain(source, 2, "envelope", b"even")])
+    records = read(appliance, "envelope", source)
+    assert [json.loads(record.value)["value"] for record in records] == ["odd", "even"]
+    response = "DIRECT=OS:odd\ufffd\ufffd\\private$\\r"
+    assert records[0].header["msmq.response"].decode() == response
+    assert "\udc00\ud800".encode("utf-16-le", "surrogatepass") in records[0].header["msmq.wire"]
+
+
+# Neither the resolver nor IDNA takes any of these.
+HOSTS = ("a\ud800", "\udfff", "a\0b", "a..b", ".", "x" * 64, "y" * 300, "xn--\xfc", "\u202e", " ")
+
+
+def test_hosts_that_no_resolver_takes(appliance: Appliance, open_sender: OpenSender) -> None:
+    """An ack is owed to each; the messages arrive, and so does what others send."""
+    source = uuid4()
+    odd = [
+        plain(source, n, "json", b"%d" % n, admin=named(f"OS:{host}\\private$\\a"), acks=0xF)
+        for n, host in enumerate(HOSTS, 1)
+    ]
+    send(open_sender, odd)
+    other = send(open_sender, [plain(uuid4(), 1, "json", b"{}")])
+    assert values(appliance, "json", source) == [b'"%d"' % n for n in range(1, len(HOSTS) + 1)]
+    assert values(appliance, "json", other) == [b"{}"]
+
+
+def explosive() -> dict[str, tuple[bytes, str]]:
+    """Bodies, and why each cannot be JSON."""
+    far = b"u" * 60_000
+    near = b"u" * 4_000
+    elements = b"<n:a/>" * 100_000
+    return {
+        "a huge namespace": (b"<a xmlns:n='%s'>%s</a>" % (far, elements), "xml-too-large"),
+        "a long namespace": (b"<a xmlns:n='%s'>%s</a>" % (near, elements), ""),
+        "by default": (b"<a xmlns='%s'>%s</a>" % (near, b"<b/>" * 100_000), ""),
+        "on attributes": (b"<a xmlns:n='%s'>%s</a>" % (near, b"<b n:c=''/>" * 50_000), ""),
+        "a huge tag": (b"<a b='%s'/>" % (b"x" * 700_000), "xml-too-large"),
+        "many attributes": (
+            b"<a%s/>" % b"".join(b" b%d=''" % n for n in range(60_000)),
+            "xml-too-large",
+        ),
+        "many elements": (b"<a>%s</a>" % (b"<b/>" * 210_000), "xml-too-large"),
+        "lists": (b"[%s[]]" % (b"[]," * 250_000), ""),
+        "deep": (b"[" * 700_000, "json-too-deep"),
+        "a number": (b'{"a":%s}' % (b"9" * 700_000), "json-malformed"),
+    }
+
+
+def test_bodies_that_explode(appliance: Appliance, open_sender: OpenSender) -> None:
+    """Each arrives, as JSON or untouched; memory stays, and others are served meanwhile."""
+    source, cases = uuid4(), explosive()
+    sender = open_sender(source)
+    messages = [plain(source, n, "json", body) for n, (body, _) in enumerate(cases.values(), 1)]
+    with at_most(appliance, 256):
+        sender.transmit(messages)
+        good = uuid4()
+        other = send(open_sender, [plain(good, n, "json", b"{}") for n in range(1, 20)])
+        sender.send_all_windowed(deadline=soon(60))
+    assert values(appliance, "json", other) == [b"{}"] * 19
+    found = read(appliance, "json", source)
+    why = [record.header.get("msmq.value-error", b"").decode() for record in found]
+    assert dict(zip(cases, why, strict=True)) == {name: why for name, (_, why) in cases.items()}
+    for record, (body, reason) in zip(found, cases.values(), strict=True):
+        assert record.value == body if reason or body.startswith(b"[") else record.value != body
 
 
 # -- and once -------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ VIEWS = {  # and what is there when it has been told
     "health": ".findings li .chip.ok",
     "wall": ".banner[data-kind=ok]",
 }
+LOCKED = dict.fromkeys(("sessions", "streams", "trace"), ".locked .notice")  # without the token
 SOON_MS = 15_000
 
 
@@ -100,6 +101,7 @@ def test_it_follows_what_senders_do(
         expect(page.locator(".tile", has_text="sessions").locator("strong")).to_have_text("1")
         expect(page.locator(".bars li").first).to_contain_text("Accepted120")
         expect(page.locator(".plot canvas")).to_have_count(3)
+        unlock(page)  # what names senders is for whoever has the token
         page.click("nav >> text=Sessions")
         expect(page.locator("tbody tr")).to_have_count(1)
         page.click(f"tbody >> text={sender.guid}")  # leads to its streams
@@ -128,6 +130,8 @@ def test_a_refusal_in_words_and_its_story(
             "there is no such queue"
         )
         latest = page.locator("section", has_text="Turned away lately")
+        expect(latest.locator("button:text-is('Unlock')")).to_be_visible()
+        unlock(page)
         expect(latest.locator("tr", has_text=label)).to_contain_text("unknown queue")
         page.fill("[aria-label='Filter verdicts']", "no-such-word")
         expect(latest).to_contain_text("No refusal fits.")
@@ -187,6 +191,27 @@ def test_filters_and_the_address_of_what_one_sees(appliance: Appliance, browser:
         page.fill("[type=search]", "no such queue")
         expect(rows).to_have_count(1)
         expect(rows).to_have_text("Nothing fits the search.")
+
+
+def test_without_the_token_senders_are_not_shown(
+    appliance: Appliance, open_sender: OpenSender, browser: Browser
+) -> None:
+    """The other views work; these ask for the token, and show what they have once it is there."""
+    sender = open_sender()
+    send(sender, "orders", 1)
+    with quiet_page(browser) as page:
+        opened(page, appliance, "streams")
+        expect(page.locator(".locked")).to_contain_text("they need the admin token")
+        expect(page.locator("main")).not_to_contain_text(str(sender.guid))
+        page.click(".locked button")
+        page.fill("#token", TOKEN)
+        page.keyboard.press("Enter")
+        page.fill("[type=search]", str(sender.guid))
+        expect(page.locator("tbody tr")).to_have_count(1)
+        expect(page.locator("tbody tr")).to_contain_text(str(sender.guid))
+        page.click("#unlock")  # locks
+        expect(page.locator(".locked")).to_be_visible()
+        expect(page.locator("main")).not_to_contain_text(str(sender.guid))
 
 
 # -- what it changes --------------------------------------------------------------------------
@@ -264,19 +289,25 @@ def test_the_plan_of_the_mappings(appliance: Appliance, browser: Browser) -> Non
             expect(page.locator("tbody tr")).to_contain_text(topic)
     finally:
         file.write_text(before)
+        assert appliance.post("/api/mappings/reload")[0] == 200  # for the tests that follow
 
 
 # -- how it looks -----------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("has_token", [False, True])
 @pytest.mark.parametrize(("scheme", "size"), [("light", WIDE), ("dark", PHONE)])
 def test_every_view_can_be_read(
-    appliance: Appliance, browser: Browser, scheme: str, size: dict[str, int]
+    appliance: Appliance, browser: Browser, scheme: str, size: dict[str, int], has_token: bool
 ) -> None:
-    """Contrast of 4.5 and more, a name on everything that can be used, no sideways scrolling."""
+    """Contrast of 4.5 and more, a name on everything that can be used, no sideways scrolling.
+
+    Without the token, too: the views that name senders say that they need it."""
     with quiet_page(browser, color_scheme=scheme, viewport=size, reduced_motion="reduce") as page:
         opened(page, appliance)
-        for view, told in VIEWS.items():
+        if has_token:
+            unlock(page)
+        for view, told in (VIEWS if has_token else VIEWS | LOCKED).items():
             page.evaluate(f"location.hash = '{view}'")
             expect(page).to_have_title(re.compile(view.capitalize()))
             expect(page.locator(told).first).to_be_visible()

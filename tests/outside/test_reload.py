@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.outside.appliance import ROOT, Appliance, command, number_of, queue
+from tests.outside.appliance import ROOT, Appliance, Settings, command, number_of, queue
 from tests.outside.conftest import Broker, OpenSender
 from tests.outside.rawmsmq import Message, Name, Tx, private
 from tests.outside.rawsender import soon
@@ -88,7 +88,9 @@ class Operator:
 @pytest.fixture(scope="module")
 def operator(kafka: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Operator]:
     prefix = f"reload-{uuid4().hex[:8]}"
-    appliance = Appliance(tmp_path_factory.mktemp(prefix), kafka.bootstrap_servers, prefix)
+    folder = tmp_path_factory.mktemp(prefix)
+    known = Settings(token=TOKEN)
+    appliance = Appliance(folder, kafka.bootstrap_servers, prefix, settings=known)
     settings = json.loads(appliance.config.read_text())
     settings["admin"] = {"token_file": "admin.token"}
     appliance.config.write_text(json.dumps(settings))
@@ -239,16 +241,19 @@ def test_streams_to_a_pattern_are_no_obstacle(operator: Operator, open_sender: O
     """Nor is one that addresses its queue by number (T-25), which only a known name gives."""
     sender, name = open_sender(), f"w-{uuid4().hex[:6]}"
     source, other = sender.guid, uuid4()
+    numbering = open_sender(other)
     number = private(number_of(name))
     local = operator.appliance.guid
 
     def by_number(index: int) -> Message:
         return step(other, index, number, queue_manager=local)
 
-    sender.send_all_windowed([step(source, 1, queue(name)), by_number(1)], soon(30))
+    sender.send_all_windowed([step(source, 1, queue(name))], soon(30))
+    numbering.send_all_windowed([by_number(1)], soon(30))
     operator.queues["plain"] = {"key": "label"}
     assert operator.switch()["applied"] == ["private$\\plain"]
-    sender.send_all_windowed([by_number(2), step(source, 2, queue(name))], soon(30))
+    numbering.send_all_windowed([by_number(2)], soon(30))
+    sender.send_all_windowed([step(source, 2, queue(name))], soon(30))
     assert values(operator, name, source) == numbers(1, 2)
     assert values(operator, name, other) == numbers(1, 2)
 

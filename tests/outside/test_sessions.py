@@ -6,15 +6,21 @@ from uuid import UUID, uuid4
 import psutil
 import pytest
 
-from tests.outside.appliance import Appliance, queue
+from tests.outside.appliance import Appliance, Settings, queue
 from tests.outside.conftest import OpenSender
 from tests.outside.rawmsmq import Message, Tx
-from tests.outside.rawsender import soon
+from tests.outside.rawsender import LOCAL, soon
 from tests.outside.records import of_source, read_topic
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.kafka
 SEQUENCE = 0x65000000_00000100
+
+
+@pytest.fixture(scope="module")
+def settings() -> Settings:
+    """A router may bring messages of others: here every sender is one."""
+    return Settings(top={"routers": [LOCAL]})
 
 
 def step(source: UUID, name: str, number: int, sequence: int = SEQUENCE) -> Message:

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.outside.advisories import ADVISORIES, MONSTERS, WITHOUT_HANDSHAKE
+from tests.outside.advisories import ADVISORIES, WITHOUT_HANDSHAKE, monsters
 from tests.outside.appliance import Appliance, queue
 from tests.outside.conftest import OpenSender
 from tests.outside.hostile import patched
@@ -52,8 +52,9 @@ def test_idle_sessions_are_small(appliance: Appliance, open_sender: OpenSender) 
 def test_five_thousand_half_open_connections(
     appliance: Appliance, open_sender: OpenSender, witness: Witness
 ) -> None:
+    """From several addresses: one may have `listen.per_address`, see test_crowds."""
     gone = closed(appliance, "peer-closed")
-    with at_most(appliance, 64), Crowd(appliance, 5000) as crowd:  # 27: six KiB each
+    with at_most(appliance, 64), Crowd(appliance, 5000, 10) as crowd:  # 27: six KiB each
         crowd.wait_accepted()
         newcomer = open_sender()
         newcomer.send_all_windowed([message(newcomer.guid)])
@@ -62,7 +63,7 @@ def test_five_thousand_half_open_connections(
     wait_closed(appliance, "peer-closed", gone + 5000)
     with (
         at_most(appliance, 16),
-        Crowd(appliance, 2000) as crowd,
+        Crowd(appliance, 2000, 10) as crowd,
     ):  # 0: in the place of the first
         crowd.wait_accepted()
         crowd.leave()
@@ -144,7 +145,7 @@ def test_sixty_four_senders_that_ignore_the_window(appliance: Appliance, witness
     body = bytes(64 * 1024)
 
     def flood(number: int) -> None:
-        with RawSender(appliance.binary_address) as sender:
+        with RawSender(appliance.binary_address, source) as sender:
             sender.connect().handshake()
             first = number * FLOOD + 1
             sender.transmit([message(source, first + n, body, name="bulk") for n in range(FLOOD)])
@@ -191,7 +192,7 @@ def test_messages_as_large_as_may_be(
     """Legal, so each gets its ack, whatever becomes of it; the session goes on."""
     sender = open_sender()
     with at_most(appliance, 128):
-        sender.send_all_windowed(MONSTERS.values())
+        sender.send_all_windowed(monsters(sender.guid))
     sender.send_all_windowed([message(sender.guid)])
     witness.unharmed()
 

@@ -5,15 +5,21 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from tests.outside.appliance import Appliance, queue
+from tests.outside.appliance import Appliance, Settings, queue
 from tests.outside.conftest import OpenSender
 from tests.outside.rawmsmq import Message, Name, Tx
 from tests.outside.rawparse import SessionAck
-from tests.outside.rawsender import RawSender, soon
+from tests.outside.rawsender import LOCAL, RawSender, soon
 from tests.outside.records import Record, of_source, read_topic
 
 pytestmark = pytest.mark.kafka
 SEQUENCE = 0x65000000_00000003
+
+
+@pytest.fixture(scope="module")
+def settings() -> Settings:
+    """A router may bring messages of others: here every sender is one."""
+    return Settings(top={"routers": [LOCAL]})
 
 
 def plain(source: UUID, message_id: int, *, recoverable: bool = True) -> Message:

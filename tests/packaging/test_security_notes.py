@@ -4,6 +4,8 @@ import ast
 import re
 from pathlib import Path
 
+from bridge.adapters.telemetry import Telemetry
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 
@@ -39,3 +41,16 @@ def test_every_threat_has_a_proof_that_exists() -> None:
 def test_every_other_name_exists_too() -> None:
     for name in re.findall(r"`(tests/[\w/]+\.py)`", PAGE):
         assert (ROOT / name).is_file()
+
+
+def test_every_bound_has_a_gauge_and_a_test_that_exist() -> None:
+    table = PAGE.partition("## What a peer can make us keep")[2].partition("\n## ")[0]
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line.startswith("| ")]
+    assert len(rows[1:]) >= 10
+    metrics = Telemetry().exposition()[0].decode()
+    for what, _, _, _, gauges, test in rows[1:]:
+        for gauge in re.findall(r"`([^`]+)`", gauges):
+            assert f"# TYPE msmq_bridge_{gauge} gauge" in metrics, what
+        file, _, name = test.strip("`").partition("::")
+        assert (ROOT / file).is_file(), what
+        assert not name or name in functions(ROOT / file), what

@@ -5,7 +5,7 @@ from enum import Enum, auto
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bridge.protocol.timers import Timers
+from bridge.protocol.timers import Deadlines, Timers
 
 
 class Timer(Enum):
@@ -74,3 +74,81 @@ def test_due_splits_what_runs(deadlines: dict[int, float], now: float) -> None:
     assert [deadlines[name] for name in out] == sorted(deadlines[name] for name in out)
     left = [due for due in deadlines.values() if due > now]
     assert timers.next_wakeup() == min(left, default=None)
+
+
+# -- deadlines by the thousand ----------------------------------------------------------------
+
+
+def test_deadlines_run_out_in_their_order() -> None:
+    deadlines = Deadlines[str]()
+    assert (deadlines.next_wakeup(), deadlines.first(), list(deadlines.due(9.0))) == (
+        None,
+        None,
+        [],
+    )
+    for key, at in (("c", 3.0), ("a", 1.0), ("b", 2.0)):
+        deadlines.set(key, at)
+    assert (deadlines.next_wakeup(), deadlines.first(), len(deadlines)) == (1.0, "a", 3)
+    assert list(deadlines.due(2.0)) == ["a", "b"]
+    assert list(deadlines.due(3.0)) == ["c"]
+    assert (len(deadlines), deadlines._heap, deadlines._placed) == (0, [], {})
+
+
+def test_a_deadline_is_put_off_brought_forward_and_stopped() -> None:
+    deadlines = Deadlines[str]()
+    deadlines.set("a", 1.0)
+    deadlines.set("a", 5.0)
+    assert deadlines.next_wakeup() == 5.0
+    deadlines.set("a", 2.0)
+    assert deadlines.next_wakeup() == 2.0
+    deadlines.stop("a")
+    assert deadlines.next_wakeup() is None
+    deadlines.stop("a")
+    deadlines.set("a", 3.0)
+    assert list(deadlines.due(9.0)) == ["a"]
+
+
+def test_those_not_taken_stay_due() -> None:
+    deadlines = Deadlines[int]()
+    for key in range(3):
+        deadlines.set(key, 1.0)
+    assert next(deadlines.due(1.0)) == 0
+    assert list(deadlines.due(1.0)) == [1, 2]
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(("set", "stop", "due")), st.integers(0, 5), st.integers(0, 20))
+    )
+)
+def test_deadlines_against_a_search(steps: list[tuple[str, int, int]]) -> None:
+    deadlines, plain = Deadlines[int](), dict[int, int]()
+    for what, key, at in steps:
+        if what == "set":
+            deadlines.set(key, at)
+            plain[key] = at
+        elif what == "stop":
+            deadlines.stop(key)
+            plain.pop(key, None)
+        else:
+            found = list(deadlines.due(at))
+            assert sorted(found) == sorted(k for k, due in plain.items() if due <= at)
+            times = [plain.pop(k) for k in found]
+            assert times == sorted(times)
+        assert deadlines.next_wakeup() == min(plain.values(), default=None)
+        assert len(deadlines) == len(plain)
+
+
+def test_a_million_events_do_not_search() -> None:
+    """Ten thousand deadlines, one of them put off again and again: each time at most one place of
+    the heap is moved."""
+    deadlines = Deadlines[int]()
+    for key in range(10_000):
+        deadlines.set(key, 1e9 + key)
+    before = deadlines.steps
+    for now in range(1_000_000):
+        deadlines.set(0, now + 0.5)
+        if not now % 4:
+            deadlines.next_wakeup()
+    assert deadlines.steps - before <= 1_000_000
+    assert len(deadlines._heap) <= 10_001

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from bridge.adapters.net.rpc_server import RpcProcess, RpcServer
+from bridge.adapters.net.crowd import Hall
+from bridge.adapters.net.rpc_server import PER_ADDRESS, RpcProcess, RpcServer
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import Address
 from bridge.model.guid import Guid
@@ -77,9 +78,18 @@ class Echo:
 
 
 class World:
-    def __init__(self, limits: Limits | None) -> None:
+    def __init__(
+        self, limits: Limits | None, *, hall: int | None = None, per_address: int = PER_ADDRESS
+    ) -> None:
         self.echo, self.telemetry = Echo(), Telemetry()
-        self.process = RpcProcess(self.telemetry, Accounts(), host="bridge01", limits=limits)
+        self.process = RpcProcess(
+            self.telemetry,
+            Accounts(),
+            host="bridge01",
+            limits=limits,
+            hall=None if hall is None else Hall(lambda: hall),
+            per_address=per_address,
+        )
         self.server = RpcServer([self.echo], self.process)
         self.address = Address("127.0.0.1", 0)
 
@@ -92,8 +102,10 @@ class World:
 
 
 @asynccontextmanager
-async def world(limits: Limits | None = None) -> AsyncIterator[World]:
-    made = World(limits)
+async def world(
+    limits: Limits | None = None, *, hall: int | None = None, per_address: int = PER_ADDRESS
+) -> AsyncIterator[World]:
+    made = World(limits, hall=hall, per_address=per_address)
     made.address = Address.parse(await made.server.start("127.0.0.1", 0))
     try:
         yield made

@@ -13,15 +13,36 @@ def test_alignment_is_four(size: int, aligned: int) -> None:  # MS-MQMQ 2.2.19
     assert cursor.pad4(b"x" * size) == b"x" * size + bytes(aligned - size)
 
 
-def test_every_wchar_passes_both_ways() -> None:
+def test_every_wchar_is_a_text_that_can_be_encoded() -> None:
     for unit in range(0x10000):
         raw = unit.to_bytes(2, "little")
-        assert cursor.encode_utf16(cursor.decode_utf16(raw)) == raw
+        text = cursor.decode_utf16(raw)
+        text.encode()
+        is_half = 0xD800 <= unit <= 0xDFFF
+        assert cursor.encode_utf16(text) == (b"\xfd\xff" if is_half else raw)
 
 
-def test_surrogates_in_any_company_pass() -> None:
-    for raw in (b"\x00\xd8", b"\x00\xd8\x00\xd8", b"\x00\xdc\x00\xd8", b"\x00\xd8a\x00"):
-        assert cursor.encode_utf16(cursor.decode_utf16(raw)) == raw
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (b"\x00\xd8", "\ufffd"),
+        (b"\x00\xd8\x00\xd8", "\ufffd\ufffd"),
+        (b"\x00\xdc\x00\xd8", "\ufffd\ufffd"),
+        (b"\x00\xd8a\x00", "\ufffda"),
+        (b"\x00\xd8\x3d\xd8\x00\xde", "\ufffd\U0001f600"),
+        (b"a\x00\x00\xdc\x3d\xd8\x00\xde\x3d\xd8", "a\ufffd\U0001f600\ufffd"),
+    ],
+)
+def test_each_half_of_a_surrogate_pair_is_replaced(raw: bytes, text: str) -> None:
+    assert cursor.decode_utf16(raw) == text
+
+
+def test_a_text_of_an_earlier_version_is_found_again() -> None:
+    assert cursor.well_formed("a\ud800b\U0001f600\udfff") == "a\ufffdb\U0001f600\ufffd"
+
+
+def test_a_text_of_an_earlier_version_can_be_sent() -> None:
+    assert cursor.encode_utf16("a\ud800") == b"a\0\x00\xd8"
 
 
 def test_text_and_its_terminator() -> None:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from bridge.adapters.private_files import make_private_folder
 from bridge.model.errors import ConfigError
 
 CONFIG: Final = "demo.yaml"
@@ -52,7 +53,7 @@ def demo_folder(given: Path | None) -> Iterator[Path]:
 
 def _furnish(folder: Path) -> Path:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
         for name, text in ((CONFIG, _CONFIG_TEXT), (QUEUES, _QUEUES_TEXT)):
             if not (folder / name).exists():
                 (folder / name).write_text(text, encoding="utf-8")

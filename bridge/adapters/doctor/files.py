@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from bridge.adapters.admin_token import is_generated, token_path
 from bridge.adapters.config_files import load_config, load_mappings
 from bridge.adapters.doctor.finding import Finding, fail, ok, warn
 from bridge.adapters.doctor.visit import Visit
@@ -44,7 +45,9 @@ def mappings(visit: Visit) -> Iterator[Finding]:
 def secrets(visit: Visit) -> Iterator[Finding]:
     """That they are there, and not for everybody's eyes."""
     config = visit.config
-    files = {"admin.token_file": config.admin.token_file, "admin.key": config.admin.key}
+    token = token_path(config)
+    made = token if not is_generated(config) or token.exists() else None
+    files = {"admin.token_file": made, "admin.key": config.admin.key}
     files |= {"rpc.users": config.rpc.users, "rpc.keytab": config.rpc.keytab}
     for name, value in config.kafka.items():
         if isinstance(value, Secret):

@@ -16,13 +16,14 @@ from bridge.adapters.kafka.java import find_java
 from bridge.adapters.net.admin_client import get_json
 from bridge.adapters.net.ports import require_free
 from bridge.adapters.runtime import find_admin_url
-from bridge.config import Address
+from bridge.config import Address, Config, DefaultPort
 from bridge.model.errors import ConfigError, Unavailable
 
 NAMES_S: Final = 4.0
 CONNECT_S: Final = 2.0
 UDP: Final = ("ping",)
 LISTENERS: Final = ("binary", "ping", "admin")  # those that `serve` opens
+RPC: Final = ("rpc", "rpc_qp", "endpoint_mapper")
 
 
 # -- the running appliance -----------------------------------------------------------------------
@@ -42,6 +43,8 @@ def appliance(visit: Visit) -> Iterator[Finding]:
         raise
     if visit.status.get("ready"):
         yield ok(f"running and ready, asked at {url}")
+        for reason in visit.status.get("reasons", []):
+            yield fail(reason, mend="mend what it names; the rest of the appliance goes on")
     else:
         reasons = "; ".join(visit.status.get("reasons", [])) or "it does not say why"
         yield warn(f"running at {url}, not ready: {reasons}", mend="mend the reason it gives")
@@ -129,6 +132,21 @@ def ports(visit: Visit) -> Iterator[Finding]:
             yield ok("any free port", name)
         else:
             yield _free(name, host, port)
+    yield from _rpc(visit.config)
+
+
+def _rpc(config: Config) -> Iterator[Finding]:
+    """`serve` keeps the RPC ports closed while no client could log on."""
+    if config.rpc.is_open:
+        return
+    wanted = [name for name in RPC if getattr(config.listen, name) is not None]
+    written = [n for n in wanted if not isinstance(getattr(config.listen, n), DefaultPort)]
+    if written:
+        names = ", ".join(written)
+        mend = "set rpc.users or rpc.keytab, or turn them off with null"
+        yield warn(f"{names} stay closed: no client could log on", "rpc", mend=mend)
+    elif wanted:
+        yield skip("remote read is closed: neither rpc.users nor rpc.keytab is set", "rpc")
 
 
 def _held_by_us(name: str, text: str) -> Finding:

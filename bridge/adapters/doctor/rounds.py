@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from bridge.adapters.doctor.checks import CHECKS
-from bridge.adapters.doctor.finding import Finding, Result, ok, warn
+from bridge.adapters.doctor.finding import Finding, Result, fail, ok, warn
 from bridge.adapters.doctor.visit import Check, Visit, examine
 from bridge.adapters.kafka.worker import Worker
 from bridge.config import Config
@@ -63,6 +63,8 @@ def _appliance(visit: Visit) -> Iterator[Finding]:
     status = visit.status or {}
     if status.get("ready"):
         yield ok("running and ready")
+        for reason in status.get("reasons", []):
+            yield fail(reason, mend="mend what it names; the rest of the appliance goes on")
     else:
         reasons = "; ".join(status.get("reasons", [])) or "it does not say why"
         yield warn(f"running, not ready: {reasons}", mend="mend the reason it gives")

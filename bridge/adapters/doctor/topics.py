@@ -111,6 +111,27 @@ def _settings(visit: Visit, names: Sequence[str]) -> Iterator[Finding]:
                 commands=[f"{alter} {name} --add-config max.message.bytes={MAX_MESSAGE_BYTES}"],
             )
         yield from _retention(name, config, wanted[name], alter)
+        yield from _bounds(name, config, wanted[name], alter)
+
+
+def _bounds(
+    name: str, config: Mapping[str, str], wanted: Mapping[str, str], alter: str
+) -> Iterator[Finding]:
+    """Settings of newer versions, which are only set when a topic is made: without them a flood
+    fills the disk, or makes the next start slow."""
+    changes = {
+        key: wanted[key]
+        for key in ("retention.bytes", "max.compaction.lag.ms")
+        if key in wanted and not 0 <= int(config.get(key, -1)) <= 1024 * int(wanted[key])
+    }
+    if changes:
+        listed = ",".join(f"{key}={value}" for key, value in changes.items())
+        yield warn(
+            f"{' and '.join(changes)} not bounded: peers decide how large the topic becomes",
+            name,
+            mend="set a bound that fits the disks of the brokers",
+            commands=[f"{alter} {name} --add-config {listed}"],
+        )
 
 
 def _retention(

@@ -13,6 +13,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from bridge.adapters.kafka.folder import BrokerFolder, new_cluster_id
+from bridge.adapters.private_files import PRIVATE_UMASK
 from bridge.model.errors import BrokerFailed
 
 HOST: Final = "127.0.0.1"
@@ -116,6 +117,7 @@ def format_storage(
             command,
             cwd=folder.path,
             capture_output=True,
+            umask=PRIVATE_UMASK,
             text=True,
             timeout=FORMAT_TIMEOUT_S,
             check=False,

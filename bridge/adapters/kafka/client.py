@@ -61,6 +61,49 @@ def is_too_large(error: KafkaException) -> bool:
     return bool(error.args[0].code() == KafkaError.MSG_SIZE_TOO_LARGE)
 
 
+# Of a record: Kafka will not take it tomorrow either.
+_FOR_GOOD: Final = frozenset(
+    (
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        KafkaError.INVALID_MSG_SIZE,
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError.INVALID_RECORD,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._BAD_MSG,
+        KafkaError._INVALID_ARG,
+    )
+)
+# Of a topic: somebody has to mend something first.
+_OF_TOPIC: Final = frozenset(
+    (
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError.UNKNOWN_TOPIC_ID,
+    )
+)
+
+
+def is_for_good(error: KafkaError) -> bool:
+    """The record itself is refused."""
+    return error.code() in _FOR_GOOD
+
+
+def is_of_topic(error: KafkaError) -> bool:
+    """The topic is gone, or we may not write to it."""
+    return error.code() in _OF_TOPIC
+
+
+def is_refusal(error: KafkaException) -> bool:
+    """The same transaction would fail again. (_INCONSISTENT: see the delivery reports.)"""
+    cause = error.args[0]
+    return is_for_good(cause) or is_of_topic(cause) or cause.code() == KafkaError._INCONSISTENT
+
+
 def unavailable(doing: str, error: Exception) -> SinkUnavailable:
     if not isinstance(error, KafkaException):
         return SinkUnavailable(f"Kafka: {doing}: {error}")

@@ -29,6 +29,7 @@ from bridge.adapters.kafka.folder import BrokerFolder, BrokerState
 from bridge.adapters.kafka.jars import kafka_jars
 from bridge.adapters.kafka.java import find_java
 from bridge.adapters.kafka.recovery import fence_dead_broker, was_killed
+from bridge.adapters.private_files import PRIVATE_UMASK
 from bridge.model.errors import BrokerFailed
 
 START_TIMEOUT_S: Final = 60.0
@@ -261,6 +262,7 @@ def _spawn_detached(
             pass_fds=kept,
             cwd=folder.path,
             start_new_session=True,
+            umask=PRIVATE_UMASK,
             text=True,
         )
 
@@ -276,6 +278,7 @@ def _spawn_attached(command: list[str], folder: BrokerFolder, kept: int) -> "sub
             pass_fds=(kept,),
             cwd=folder.path,
             start_new_session=True,  # Ctrl-C is for us; we stop it after we have drained
+            umask=PRIVATE_UMASK,
             text=True,
         )
 

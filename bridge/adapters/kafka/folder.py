@@ -17,6 +17,12 @@ from typing import Final, Self
 
 import msgspec
 
+from bridge.adapters.private_files import (
+    FILE_MODE,
+    make_private_folder,
+    tighten,
+    touch_private,
+)
 from bridge.model.errors import BrokerFailed
 
 POLL_S: Final = 0.02
@@ -58,7 +64,7 @@ class Lock:
         return self._fd
 
     def try_acquire(self) -> bool:
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -112,14 +118,17 @@ class BrokerFolder:
 
     def create(self) -> None:
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.path)
+            touch_private(self.log4j)
             self.log4j.write_text(_LOG4J)
+            tighten([self.data, self.properties, self.log, self.output, self._state])
         except OSError as error:
             reason = f"{error.strerror}: {error.filename}"
             raise BrokerFailed(f"cannot use {self.path} for Kafka's data ({reason})") from error
 
     def clear_logs(self) -> None:
         """Empty ones for a new run; the last run's log is kept beside."""
+        touch_private(self.output)
         self.output.write_bytes(b"")
         if self.log.exists():
             self.log.rename(self.log.with_suffix(".log.old"))
@@ -134,6 +143,7 @@ class BrokerFolder:
         # Relative, the broker runs inside: a path may hold what these files must escape.
         lines = [f"{key}={value}" for key, value in settings.items()]
         lines.append(f"log.dirs={data.name}")
+        touch_private(self.properties)
         self.properties.write_text("\n".join(lines) + "\n", encoding="ascii")
 
     def cluster_id(self) -> str | None:
@@ -155,6 +165,7 @@ class BrokerFolder:
 
     def write_state(self, state: BrokerState) -> None:
         part = self._state.with_suffix(".part")
+        touch_private(part)
         part.write_bytes(msgspec.json.encode(state))
         part.rename(self._state)
 

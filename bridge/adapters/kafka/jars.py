@@ -2,7 +2,9 @@
 
 `KAFKA_HOME` wins. Otherwise the Ivy that is inside the PySpark wheel resolves them with its own
 built-in settings, so no Maven is needed and nothing here names a registry. A resolution runs
-beside its goal under a lock and is renamed into place when it is complete.
+beside its goal under a lock and is renamed into place when it is complete and every jar has the
+SHA-256 of `jars.sha256`. A cache that is there already is checked in the same way before it is
+used; a KAFKA_HOME is the user's own and is not.
 """
 
 import fcntl
@@ -12,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final, NamedTuple
@@ -21,11 +23,11 @@ from rich.console import Console
 from rich.progress import Progress
 
 from bridge.adapters.kafka.java import find_java
+from bridge.adapters.kafka.pins import check_jars, read_pins
 from bridge.model.errors import BrokerFailed
 
 KAFKA_VERSION: Final = "4.3.1"
 LOG4J_VERSION: Final = "2.25.4"
-JAR_COUNT: Final = 46
 RESOLVE_TIMEOUT_S: Final = 900.0
 
 # `default->default`: with `->runtime` Ivy leaves out the kafka jar itself.
@@ -50,7 +52,7 @@ class Bundle(NamedTuple):
     title: str  # what a user reads while they come
     module: str
     needed: tuple[str, ...]
-    jar_count: int
+    pins: Mapping[str, str]  # name of each jar -> SHA-256
     mend: str
 
 
@@ -58,7 +60,7 @@ _BUNDLE: Final = Bundle(
     f"Apache Kafka {KAFKA_VERSION} (44 MB, once)",
     _IVY_MODULE,
     ("kafka_2.13-*.jar", "kafka-clients-*.jar", "scala-library-*.jar", "log4j-*.jar"),
-    JAR_COUNT,
+    read_pins(f"kafka-{KAFKA_VERSION}"),
     _MEND,
 )
 
@@ -69,16 +71,11 @@ def kafka_jars() -> Path:
     if home:
         return _jars_of_home(Path(home))
     cached = cache_folder()
-    libs = cached / "libs"
-    if not is_complete(libs):
-        try:
-            fill(cached, _BUNDLE)
-        except OSError as error:
-            reason = f"{error.strerror}: {error.filename}"
-            raise BrokerFailed(
-                f"cannot keep Kafka's jars in {cached} ({reason}); {_MEND}"
-            ) from error
-    return libs
+    try:
+        return filled(cached, _BUNDLE)
+    except OSError as error:
+        reason = f"{error.strerror}: {error.filename}"
+        raise BrokerFailed(f"cannot keep Kafka's jars in {cached} ({reason}); {_MEND}") from error
 
 
 def cache_folder() -> Path:
@@ -104,6 +101,19 @@ def _jars_of_home(home: Path) -> Path:
             f"KAFKA_HOME is {home}, which has no libs/kafka_2.13-*.jar; "
             "point it at an unpacked Apache Kafka 4, or unset it"
         )
+    return libs
+
+
+def filled(cached: Path, bundle: Bundle) -> Path:
+    """The folder of the bundle's jars, fetched if need be, checked.
+
+    Raises BrokerFailed and OSError.
+    """
+    libs = cached / "libs"
+    if is_complete(libs, bundle):
+        check_jars(libs, bundle.pins, f"delete {cached} to fetch it again")
+    else:
+        fill(cached, bundle)
     return libs
 
 
@@ -139,10 +149,15 @@ def _resolve(part: Path, bundle: Bundle, goal: Path) -> None:
     command += ["-retrieve", f"{part}/libs/[artifact]-[revision](-[classifier]).[ext]"]
     command += ["-types", "jar", "bundle"]
     code, output = _run(command, bundle, goal)
+    what = bundle.title.partition(" (")[0]
     if code != 0 or not is_complete(part / "libs", bundle):
-        what = bundle.title.partition(" (")[0]
         raise BrokerFailed(f"cannot get {what}: {reason_in(output)}; {bundle.mend}")
     shutil.rmtree(work)
+    check_jars(
+        part / "libs",
+        bundle.pins,
+        f"the registry or a proxy gives another {what} than the one that was tested",
+    )
 
 
 def _ivy_jar() -> Path:
@@ -181,7 +196,7 @@ def _with_progress(lines: IO[str], bundle: Bundle, goal: Path) -> Iterator[str]:
     if not console.is_terminal:
         sys.stderr.write(f"{title} into {goal}\n")
     with Progress(console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task(title, total=bundle.jar_count)
+        task = progress.add_task(title, total=len(bundle.pins))
         for line in lines:
             if "[SUCCESSFUL ]" in line:
                 progress.advance(task)

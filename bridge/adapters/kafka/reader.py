@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from confluent_kafka import (
@@ -20,14 +20,18 @@ from bridge.adapters.kafka.client import CALL_TIMEOUT_S, Settings, admin_client,
 from bridge.model.errors import SinkUnavailable
 
 _PER_CALL: Final = 10_000
+_FIRST_CALL: Final = 100  # until it is known how large records are
+_CALL_BYTES: Final = 8 << 20  # a call has about so many at most: records may have megabytes
 _WAIT_S: Final = 0.1  # a call that is not filled lasts this long, at the end too
 _GRACE_S: Final = 10.0
 STUCK_AFTER_S: Final = 90.0  # longer than any transaction of ours may live
 
 
-def read_to_end(settings: Settings, topic: str, partition: int) -> Iterator[Message]:
-    """Every committed record up to the end as it is now."""
-    tail = Tail(settings, topic, partition)
+def read_to_end(
+    settings: Settings, topic: str, partition: int, start: int = 0
+) -> Iterator[Message]:
+    """Every committed record from `start` up to the end as it is now."""
+    tail = Tail(settings, topic, partition, start)
     try:
         yield from tail.read()
     finally:
@@ -58,12 +62,15 @@ class Tail:
             return
         source = self._open()
         deadline = time.monotonic() + STUCK_AFTER_S
+        per_call = _FIRST_CALL
         while self._read_to < end:
             # A call that is filled does not wait. A transaction's records and the news of the end
             # are as many as its offsets, because its marker has one.
-            most = min(_PER_CALL, end - self._read_to)
+            most = min(per_call, end - self._read_to)
+            batch = source.consume(most, timeout=_WAIT_S)
+            per_call = _next_call(batch) or per_call
             # To the end of the list: what a call gave is not given again.
-            for message in source.consume(most, timeout=_WAIT_S):
+            for message in batch:
                 error = message.error()
                 if error is None:
                     deadline = time.monotonic() + STUCK_AFTER_S
@@ -108,3 +115,9 @@ class Tail:
         )
         # Longer than the request: its own time-out tells more than a bare TimeoutError.
         return int(futures[self._place].result(CALL_TIMEOUT_S + _GRACE_S).offset)
+
+
+def _next_call(batch: Sequence[Message]) -> int:
+    """How many to ask for, if the next records are like these; 0: there were none."""
+    size = sum(len(message.value() or b"") for message in batch if message.error() is None)
+    return max(1, min(_PER_CALL, _CALL_BYTES * len(batch) // max(size, 1))) if batch else 0

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from bridge.adapters.kafka.client import (
     CALL_TIMEOUT_S,
     Settings,
     is_fenced,
+    is_for_good,
+    is_of_topic,
+    is_refusal,
     is_too_large,
     producer,
     unavailable,
@@ -25,16 +29,84 @@ from bridge.adapters.kafka.client import (
 from bridge.adapters.kafka.reader import read_to_end
 from bridge.adapters.kafka.topics import OwnTopics
 from bridge.adapters.kafka.worker import Worker
-from bridge.core.ports import Snapshot, Unit
+from bridge.core.ports import Record, RefusedRecord, Snapshot, Unit, UnitRefused
 from bridge.model.errors import BridgeError, SinkUnavailable
+from bridge.wire.cursor import well_formed
 
 OWNER_KEY: Final = "owner"
+SEEN_START_KEY: Final = "seen-start"  # offset in the seen topic that a start reads from
+SEEN_BYTES: Final = 16 << 20  # of entries that it reads: more than a million ids
+SEEN_STEP: Final = 100  # offsets between two notes of it
 _ANY: Final = -1  # the key picks the partition
+REPORTS_S: Final = 0.2  # for the last delivery reports of a transaction that failed
 SETTLE_S: Final = 3.0  # after being fenced: time for a new owner to say who it is
 
 
 class OwnershipLost(BridgeError):
     """Another appliance with our identity has taken the shard."""
+
+
+class _Reports:
+    """What became of each record of one traced unit."""
+
+    def __init__(self, records: list[Record]) -> None:
+        self._records = records
+        self._failed: dict[int, KafkaError] = {}
+        self._local: set[int] = set()  # our client did not even queue them
+        self.own: tuple[str, KafkaError] | None = None  # a topic of ours refused a record
+
+    def on_record(self, position: int, error: KafkaError | None, _: Message | None = None) -> None:
+        if error is not None and (is_for_good(error) or is_of_topic(error)):
+            self._failed[position] = error
+
+    def on_own(self, topic: str, error: KafkaError | None, _: Message | None = None) -> None:
+        if error is not None and (is_for_good(error) or is_of_topic(error)):
+            self.own = topic, error
+
+    def refused(self, *, alone: bool) -> list[RefusedRecord]:
+        """`alone`: each record was a batch. Else a size says nothing about one record."""
+        size = KafkaError.MSG_SIZE_TOO_LARGE
+        return [
+            RefusedRecord(
+                position,
+                self._records[position].topic,
+                error.name(),
+                error.str(),
+                self._records[position].timestamp_ms,
+                is_of_topic(error),
+            )
+            for position, error in self._failed.items()
+            if alone or error.code() != size or position in self._local
+        ]
+
+    def on_local(self, position: int, error: KafkaError) -> None:
+        self._local.add(position)
+        self._failed[position] = error
+
+
+class _SeenLog:
+    """Where the newest entries of the seen topic lie: a start reads these and no more, so that
+    a flood of ids does not make it slow. What is older would give way in the history anyway."""
+
+    def __init__(self) -> None:
+        self._entries: deque[tuple[int, int]] = deque()  # offset and bytes
+        self._size = 0
+        self.stored = 0  # what the state topic has
+
+    @property
+    def start(self) -> int:
+        return self._entries[0][0] if self._size > SEEN_BYTES else 0
+
+    def add(self, offset: int, size: int) -> None:
+        self._entries.append((offset, size))
+        self._size += size
+        while self._size - self._entries[0][1] > SEEN_BYTES:
+            self._size -= self._entries.popleft()[1]
+
+    def on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        offset = message.offset()
+        if error is None and offset is not None:
+            self.add(offset, len(message.value() or b""))
 
 
 class KafkaShardSink:
@@ -47,6 +119,8 @@ class KafkaShardSink:
         self._single = False  # one record per batch: a topic takes less than a batch may have
         self._closed = False
         self._producer: Producer | None = None
+        self._reports: _Reports | None = None  # of the unit under way, if it is traced
+        self._seen = _SeenLog()
         # Every blocking call of this shard runs here, one after the other.
         self._worker = Worker(self._transactional_id)
 
@@ -55,16 +129,24 @@ class KafkaShardSink:
             await asyncio.sleep(SETTLE_S)
         return await self._worker.run(self._open)
 
-    async def publish(self, unit: Unit) -> None:
+    async def publish(self, unit: Unit, *, traced: bool = False) -> None:
         # Queueing is CPU under the interpreter's lock wherever it runs; here it does not fight
         # with the sessions for it. Only the wait for Kafka goes to the thread.
         if self._producer is None:
             raise SinkUnavailable("Kafka: the shard is not open")
+        self._reports = _Reports(unit.records) if traced else None
         try:
-            self._produce(self._producer, unit)
+            if self._reports is not None:
+                self._produce_traced(self._producer, unit, self._reports)
+            else:
+                self._produce(self._producer, unit)
         except (KafkaException, BufferError) as error:
             raise await self._worker.run(partial(self._failed, "queueing", error)) from error
         await self._worker.run(self._commit)
+
+    def let_go(self) -> None:
+        if self._producer is not None:
+            self._producer.purge()  # the commit fails at once, for want of these records
 
     async def close(self) -> None:
         if not self._closed:
@@ -84,7 +166,8 @@ class KafkaShardSink:
             # One that has no connection yet would ask for its coordinator twice, 0.5 s apart.
             self._producer.list_topics(self._own.state, timeout=CALL_TIMEOUT_S)
             self._producer.init_transactions(CALL_TIMEOUT_S)
-            snapshot = Snapshot(self._read_state(), self._read_seen())
+            state = self._read_state()
+            snapshot = Snapshot(state, self._read_seen(int(state.get(SEEN_START_KEY, b"0"))))
             # Also when we were only cut off: another owner's unit numbers are not ours.
             self._stop_if_replaced(snapshot.state)
             self._produce(self._producer, Unit(state={OWNER_KEY: self._me}))
@@ -126,16 +209,76 @@ class KafkaShardSink:
         for key, value in unit.state.items():
             produce(own.state, value, key.encode("utf-8", "surrogatepass"), shard)
         for key, seen in unit.seen.items():
-            produce(own.seen, seen, key.encode(), shard)
+            produce(own.seen, seen, key.encode(), shard, on_delivery=self._seen.on_delivery)
         for entries in unit.audit:
             produce(own.audit, entries, None, shard)
+        if self._seen.start - self._seen.stored > SEEN_STEP:
+            self._seen.stored = self._seen.start
+            produce(own.state, b"%d" % self._seen.stored, SEEN_START_KEY, shard)
+
+    def _produce_traced(self, transaction: Producer, unit: Unit, reports: _Reports) -> None:
+        """The same with a report for each record. Raises the first refusal of our own client, once
+        it has been asked for all records."""
+        transaction.begin_transaction()
+        shard, produce = self._shard, transaction.produce
+        refused: KafkaException | None = None
+        for position, r in enumerate(unit.records):
+            partition = _ANY if r.partition is None else r.partition
+            headers: Any = r.headers
+            told: Any = partial(reports.on_record, position)
+            try:
+                produce(
+                    r.topic,
+                    r.value,
+                    r.key,
+                    partition,
+                    headers=headers,
+                    timestamp=r.timestamp_ms,
+                    on_delivery=told,
+                )
+            except KafkaException as error:
+                reports.on_local(position, error.args[0])
+                refused = refused or error
+        if refused is not None:
+            raise refused
+        for topic, value, key, headers, stamp in self._own_records(unit):
+            told = partial(reports.on_own, topic)
+            try:
+                produce(
+                    topic, value, key, shard, headers=headers, timestamp=stamp, on_delivery=told
+                )
+            except KafkaException as error:
+                reports.on_own(topic, error.args[0])
+                raise
+
+    def _own_records(self, unit: Unit) -> Iterator[tuple[str, Any, Any, Any, int]]:
+        own = self._own
+        for r in unit.rejects:
+            yield own.rejects, r.value, r.key, r.headers, r.timestamp_ms
+        for key, value in unit.state.items():
+            yield own.state, value, key.encode("utf-8", "surrogatepass"), None, 0
+        for key, seen in unit.seen.items():
+            yield own.seen, seen, key.encode(), None, 0
+        for entries in unit.audit:
+            yield own.audit, entries, None, None, 0
 
     def _failed(self, doing: str, error: Exception) -> SinkUnavailable:
-        if isinstance(error, KafkaException):
-            self._fenced = self._fenced or is_fenced(error)  # until it is known who holds the shard
-            self._single = self._single or is_too_large(error)
+        where = f"shard {self._shard}: {doing}"
+        reports, self._reports = self._reports, None
+        if not isinstance(error, KafkaException):
+            self._discard()
+            return unavailable(where, error)
+        self._fenced = self._fenced or is_fenced(error)  # until it is known who holds the shard
+        alone, self._single = self._single, self._single or is_too_large(error)
+        if reports is not None and self._producer is not None:
+            self._producer.poll(REPORTS_S)
         self._discard()
-        return unavailable(f"shard {self._shard}: {doing}", error)
+        if reports is not None and reports.own is not None:
+            topic, cause = reports.own
+            return SinkUnavailable(f"Kafka: {where}: our topic {topic}: {cause.str()}")
+        told = unavailable(where, error)
+        refused = [] if reports is None else reports.refused(alone=alone)
+        return UnitRefused(str(told), refused) if refused or is_refusal(error) else told
 
     def _discard(self) -> None:
         if self._producer is not None:
@@ -145,12 +288,24 @@ class KafkaShardSink:
     def _read_state(self) -> dict[str, bytes]:
         state: dict[str, bytes] = {}
         for message in read_to_end(self._settings, self._own.state, self._shard):
-            key = (message.key() or b"").decode("utf-8", "surrogatepass")
+            # An earlier version kept halves of surrogate pairs in the names of queues.
+            key = well_formed((message.key() or b"").decode("utf-8", "surrogatepass"))
             state.pop(key, None)  # in the order they were last written
             if (value := message.value()) is not None:
                 state[key] = value
         return state
 
-    def _read_seen(self) -> list[bytes]:
-        records = read_to_end(self._settings, self._own.seen, self._shard)
-        return [value for message in records if (value := message.value()) is not None]
+    def _read_seen(self, start: int) -> list[bytes]:
+        found = self._seen_since(start)
+        # Nothing behind a place that was noted: the topic was made again, or has grown old.
+        return self._seen_since(0) if start and not found else found
+
+    def _seen_since(self, start: int) -> list[bytes]:
+        self._seen = _SeenLog()
+        self._seen.stored = start
+        found: list[bytes] = []
+        for message in read_to_end(self._settings, self._own.seen, self._shard, start):
+            if (value := message.value()) is not None:
+                self._seen.add(message.offset() or 0, len(value))
+                found.append(value)
+        return found

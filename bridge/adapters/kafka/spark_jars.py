@@ -1,7 +1,8 @@
 """Gets the jars of Spark's own Kafka connector: once, beside Kafka's.
 
-Its version is a setting, so that it can follow a user's Spark; the rest of its dependencies is
-in every Spark already. `SPARK_KAFKA_JARS`, a folder that has them, wins (air-gapped users).
+The rest of its dependencies is in every Spark already. `SPARK_KAFKA_JARS`, a folder that has them,
+wins (air-gapped users, other versions) and is not checked; what is fetched has the SHA-256 of
+`jars.sha256`.
 """
 
 import os
@@ -9,7 +10,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from bridge.adapters.kafka.jars import Bundle, cache_root, fill, is_complete
+from bridge.adapters.kafka.jars import Bundle, cache_root, filled, is_complete
+from bridge.adapters.kafka.pins import read_pins
 from bridge.model.errors import BrokerFailed
 
 CONNECTOR_VERSION: Final = "4.0.0"  # the only complete one of Spark 4.0; works with 4.0.x
@@ -35,25 +37,25 @@ _NEEDED: Final = (
     "kafka-clients-*.jar",
     "commons-pool2-*.jar",
 )
-_JAR_COUNT: Final = 7
 _MEND: Final = f"check the network, or set {FOLDER_VARIABLE} to a folder with its jars"
 
 
 def connector_jars(version: str = CONNECTOR_VERSION) -> list[Path]:
     """For `spark.jars`, fetched first if need be. Raises BrokerFailed."""
     title = f"Spark's Kafka connector {version} (13 MB, once)"
-    bundle = Bundle(title, _MODULE.format(version), _NEEDED, _JAR_COUNT, _MEND)
+    cached = cache_root() / f"spark-kafka-{version}"
+    bundle = Bundle(title, _MODULE.format(version), _NEEDED, read_pins(cached.name), _MEND)
     given = os.environ.get(FOLDER_VARIABLE)
     if given:
         return _jars_in(Path(given), bundle)
-    cached = cache_root() / f"spark-kafka-{version}"
-    if not is_complete(cached / "libs", bundle):
-        try:
-            fill(cached, bundle)
-        except OSError as error:
-            reason = f"{error.strerror}: {error.filename}"
-            raise BrokerFailed(f"cannot keep jars in {cached} ({reason}); {_MEND}") from error
-    return sorted((cached / "libs").glob("*.jar"))
+    if not bundle.pins:
+        what = f"Spark's Kafka connector {version} has no known hashes and is not fetched"
+        raise BrokerFailed(f"{what}; set {FOLDER_VARIABLE} to a folder with its jars")
+    try:
+        return sorted(filled(cached, bundle).glob("*.jar"))
+    except OSError as error:
+        reason = f"{error.strerror}: {error.filename}"
+        raise BrokerFailed(f"cannot keep jars in {cached} ({reason}); {_MEND}") from error
 
 
 def _jars_in(folder: Path, bundle: Bundle) -> list[Path]:

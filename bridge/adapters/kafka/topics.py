@@ -28,13 +28,14 @@ from bridge.adapters.kafka.client import (
     admin_client,
     unavailable,
 )
-from bridge.core.catalogue import TopicLimits
+from bridge.core.catalogue import FOREVER_MS, UNKNOWN, TopicLimits
 from bridge.model.errors import ConfigError
 
 Offsets = dict[str, dict[int, int]]  # topic -> partition -> offset
 
 _log = logging.getLogger(__name__)
 _HOUR_MS: Final = 3_600_000
+_GIB: Final = 1 << 30
 _BROKER_DEFAULT: Final = -1
 # No second attempt will make such a topic. (`retriable()` is not set in answers to an admin.)
 _HOPELESS: Final = frozenset(
@@ -87,10 +88,15 @@ def own_configs(own: OwnTopics) -> dict[str, dict[str, str]]:
     return {
         own.state: {
             "cleanup.policy": "compact",
+            # A start reads all that is there, and what was removed is there until it is compacted:
+            # soon after it was written, by size and by time (only closed segments are compacted),
+            # and the marks of removal an hour later. Acks and messages for other hosts are large,
+            # and gone from here a moment later.
             "min.cleanable.dirty.ratio": "0.1",
-            # Only closed segments are compacted, and a start reads all the rest: messages for
-            # other hosts are large, and gone from here a moment later.
-            "segment.bytes": str(64 << 20),
+            "max.compaction.lag.ms": str(_HOUR_MS),
+            "segment.ms": str(_HOUR_MS),
+            "segment.bytes": str(16 << 20),
+            "delete.retention.ms": str(_HOUR_MS),
         }
         | large,
         own.seen: {
@@ -99,8 +105,9 @@ def own_configs(own: OwnTopics) -> dict[str, dict[str, str]]:
             "segment.ms": str(_HOUR_MS // 4),
         }
         | large,
-        own.audit: month | large,
-        own.rejects: month | large,
+        # By size as well, for each partition: peers decide how much there is. The oldest goes.
+        own.audit: month | {"retention.bytes": str(32 * _GIB)} | large,
+        own.rejects: month | {"retention.bytes": str(4 * _GIB)} | large,
         own.deadletter: {"cleanup.policy": "delete", "retention.ms": "-1"} | large,
     }
 
@@ -111,10 +118,13 @@ def ensure_topics(
     shards: int,
     mapped: Iterable[str],
     retained: Collection[str] = (),
+    *,
+    lenient: bool = False,
 ) -> dict[str, TopicLimits]:
     """Make what is missing; facts of every topic. The state topic's size is the shard count.
 
-    `retained` are the storage of queues: what waits in them must not grow old (design D5)."""
+    `retained` are the storage of queues: what waits in them must not grow old (design D5).
+    `lenient`: another mapped topic that is closed to us is UNKNOWN, and the rest goes on."""
     admin = admin_client(settings)
     try:
         there = _existing(admin)
@@ -122,13 +132,30 @@ def ensure_topics(
             name: NewTopic(name, shards, _BROKER_DEFAULT, config=config)
             for name, config in own_configs(own).items()
         } | {name: _mapped(name, is_kept=name in retained) for name in mapped}
-        _create(admin, [topic for name, topic in wanted.items() if name not in there])
-        facts = _facts(admin, wanted)
+        spared = wanted.keys() - own_configs(own).keys() - set(retained) if lenient else set()
+        missing = [topic for name, topic in wanted.items() if name not in there]
+        _create(admin, [topic for topic in missing if topic.topic not in spared])
+        closed = _try_to_create(admin, [topic for topic in missing if topic.topic in spared])
+        facts = _facts(admin, wanted.keys() - closed, spared)
     except KafkaException as error:
         raise unavailable("preparing topics", error) from error
     _check_own(own, facts)
     _check_retained(facts, retained)
-    return {name: fact for name, (fact, _) in facts.items()}
+    return {name: facts[name][0] if name in facts else TopicLimits(UNKNOWN) for name in wanted}
+
+
+def _try_to_create(admin: AdminClient, topics: list[NewTopic]) -> set[str]:
+    """Those that no second attempt would make either."""
+    closed: set[str] = set()
+    for topic in topics:
+        try:
+            _create(admin, [topic])
+        except KafkaException as error:
+            if error.args[0].code() not in _HOPELESS:
+                raise
+            _log.error("topic %s cannot be made (%s)", topic.topic, error.args[0].str())
+            closed.add(topic.topic)
+    return closed
 
 
 def ensure_lease(settings: Settings, own: OwnTopics) -> None:
@@ -148,25 +175,38 @@ def ensure_lease(settings: Settings, own: OwnTopics) -> None:
         )
 
 
+class Survey(msgspec.Struct):
+    """What `ensure_mapped` saw and did, also when it failed."""
+
+    existing: frozenset[str] = frozenset()  # all topics of the cluster, before
+    made: set[str] = msgspec.field(default_factory=set)
+
+
 def ensure_mapped(
-    settings: Settings, names: Iterable[str], may_make: int, retained: Collection[str] = ()
+    settings: Settings,
+    names: Iterable[str],
+    may_make: int,
+    retained: Collection[str],
+    survey: Survey,
 ) -> dict[str, TopicLimits | str]:
     """Topics that messages have named: their limits, or why there are none.
 
-    At most `may_make` of them are made: who can name a queue or a label must not fill a cluster.
+    At most `may_make` of them are made, because senders name queues and labels; those over it are
+    not in the answer.
     """
     admin = admin_client(settings)
     found: dict[str, TopicLimits | str] = {}
     try:
         there = _existing(admin)
+        survey.existing = frozenset(there)
         for name in sorted(set(names)):
             if name not in there:
                 if may_make <= 0:
-                    found[name] = "too many topics were made already"
                     continue
                 may_make -= 1
                 try:
                     _create(admin, [_mapped(name, is_kept=name in retained)])
+                    survey.made.add(name)
                 except KafkaException as error:
                     if error.args[0].code() not in _HOPELESS:
                         raise
@@ -270,22 +310,38 @@ def _create(admin: AdminClient, topics: list[NewTopic]) -> None:
 
 
 def _facts(
-    admin: AdminClient, names: Iterable[str]
+    admin: AdminClient, names: Iterable[str], spared: Collection[str] = ()
 ) -> dict[str, tuple[TopicLimits, dict[str, str]]]:
-    wanted = list(names)
-    partitions = {name: _partitions(admin, name) for name in wanted}
+    """Those that are `spared` and closed to us are left out."""
+    partitions: dict[str, int] = {}
+    for name in names:
+        try:
+            partitions[name] = _partitions(admin, name)
+        except KafkaException as error:
+            if name not in spared or error.args[0].code() not in _HOPELESS:
+                raise
+            _log.error("topic %s cannot be used (%s)", name, error.args[0].str())
+    wanted = list(partitions)
     resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in wanted]
     facts = {}
+    if not resources:
+        return {}
     for resource, future in admin.describe_configs(resources).items():
         config = {key: entry.value for key, entry in future.result().items()}
-        facts[resource.name] = (
-            TopicLimits(
-                partitions[resource.name],
-                min(int(config["max.message.bytes"]), MAX_MESSAGE_BYTES),  # our client's limit
-            ),
-            config,
-        )
+        facts[resource.name] = limits_of(partitions[resource.name], config), config
     return facts
+
+
+def limits_of(partitions: int, config: Mapping[str, str]) -> TopicLimits:
+    """From a topic's settings."""
+    by_broker = config.get("message.timestamp.type") == "LogAppendTime"  # then ours is not read
+    before = "" if by_broker else config.get("message.timestamp.before.max.ms")
+    return TopicLimits(
+        partitions,
+        min(int(config["max.message.bytes"]), MAX_MESSAGE_BYTES),  # our client's limit
+        wants_key="compact" in config["cleanup.policy"],
+        before_ms=min(int(before or FOREVER_MS), FOREVER_MS),
+    )
 
 
 def _partitions(admin: AdminClient, name: str) -> int:
@@ -294,6 +350,8 @@ def _partitions(admin: AdminClient, name: str) -> int:
         topic = admin.list_topics(name, timeout=CALL_TIMEOUT_S).topics[name]
         if topic.error is None and topic.partitions and _serves(admin, name, len(topic.partitions)):
             return len(topic.partitions)
+        if topic.error is not None and topic.error.code() in _HOPELESS:
+            break
         admin.poll(0.1)
     raise KafkaException(topic.error or KafkaError(KafkaError._UNKNOWN_TOPIC))
 

@@ -1,9 +1,11 @@
 """Who may do what on the admin port.
 
-Reads are for whoever reaches the port, unless `admin.protect_reads` says otherwise. Writes are for
-whoever has the token or a client certificate; without either for this machine, but for no web page
-in it. A browser is let in only by a name that is ours (an attacker's name can be made to lead here:
-DNS rebinding), and no page of another site may write.
+Writes need the token or a client certificate, from this machine too: whatever can make a process
+of this machine connect to the port must not be able to write. Reads that name senders (their GUIDs,
+addresses, streams and messages) need the same. The other reads are open to every client that
+reaches the port, unless `admin.protect_reads` is on. A browser is let in only by a name that is
+ours (an attacker's name can be made to lead here: DNS rebinding), and no page of another site may
+write.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from http import HTTPStatus
 from ipaddress import IPv6Address, ip_address, ip_network
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -34,17 +37,36 @@ WINDOW_S: Final = 60.0
 MAX_ADDRESSES: Final = 1024
 PROBES: Final = ("/livez", "/readyz")
 _OPEN: Final = (*PROBES, "/api/access")
-_ANY_NAME: Final = (*PROBES, "/metrics")  # asked by service names that nobody told us
+_ANY_NAME: Final = PROBES  # asked by load balancers under names that are not in the configuration
+# They name senders: GUIDs, addresses, streams, messages. With these a stranger could pass for one.
+OF_SENDERS: Final = frozenset(
+    (
+        "/api/streams",
+        "/api/sessions",
+        "/api/acks",
+        "/api/refusals",
+        "/api/trace",
+        "/api/queues/messages",
+    )
+)
 _LOCAL: Final = "localhost"
 
 Refusal = web.Response | None
 
 
 class Access:
-    """`names`: what browsers may call us beside our addresses."""
+    """`names`: what browsers may call us beside our addresses. `token_file`: the generated token,
+    which counts unless the settings name another."""
 
-    def __init__(self, settings: AdminConfig, names: Iterable[str], telemetry: Telemetry) -> None:
+    def __init__(
+        self,
+        settings: AdminConfig,
+        names: Iterable[str],
+        telemetry: Telemetry,
+        token_file: Path | None = None,
+    ) -> None:
         self._settings, self._telemetry = settings, telemetry
+        self._token_file = settings.token_file or token_file
         self._names = {name.lower().rstrip(".") for name in (*settings.names, *names)}
         self._wrong = WrongTokens()
 
@@ -54,25 +76,28 @@ class Access:
             host = request.headers["Host"][:80]
             error = f"'{host}' is no name of this appliance; add it to admin.names"
             return answer({"error": error}, status=HTTPStatus.MISDIRECTED_REQUEST)
-        if not self._settings.protect_reads or is_page or request.path in _OPEN:
+        if is_page or request.path in _OPEN:
             return None
-        return self._unproven(request)
+        if self._settings.protect_reads or _resource(request) in OF_SENDERS:
+            return self._unproven(request)
+        return None
 
     def refused_write(self, request: web.Request) -> Refusal:
-        """A token is proof by itself: no page of another site can send it. A certificate, or to be
-        on this machine, is not: a browser has that, whatever page it shows."""
-        if self._settings.token_file is not None and not _has_certificate(request):
+        """The token is proof by itself: a page of another site cannot send it. A certificate is
+        not: a browser shows it for every page."""
+        if not _has_certificate(request):
             return self._unproven(request)
         origin = request.headers.get("Origin")
-        if _has_certificate(request):
-            if origin is None or urlsplit(origin).netloc == request.headers.get("Host"):
-                return None
-            error = "a page of another site may not write"
-        else:
-            if origin is None and ip_address(request.remote or "0.0.0.0").is_loopback:
-                return None
-            error = "only this machine may write; set admin.token_file to write from elsewhere"
+        if origin is None or urlsplit(origin).netloc == request.headers.get("Host"):
+            return None
+        error = "a page of another site may not write"
         return answer({"error": error}, status=HTTPStatus.FORBIDDEN)
+
+    def sees_senders(self, request: web.Request) -> bool:
+        """Whether an answer may hold what names senders. A wrong token counts as a guess."""
+        if not (_has_certificate(request) or _has_token(request)):
+            return False
+        return self._unproven(request) is None
 
     def standing(self, request: web.Request) -> web.Response:
         """What needs the token here, and whether who asks has it; `error` if he has a wrong one.
@@ -87,8 +112,9 @@ class Access:
         return answer(
             {
                 "protect_reads": settings.protect_reads,
-                "token": settings.token_file is not None,
+                "token": self._token_file is not None,
                 "may_read": is_known or not settings.protect_reads,
+                "may_see_senders": is_known,
                 "may_write": is_known,
                 "error": error,
             }
@@ -107,13 +133,13 @@ class Access:
         return self._wrong_token(request)
 
     def _wrong_token(self, request: web.Request) -> Refusal:
-        path = self._settings.token_file
+        path = self._token_file
         if path is not None:
             try:
                 token = read_token(path)
             except ConfigError as error:
-                logger.error("nobody may write: %s", error)  # the path is not for strangers
-                text = "admin.token_file cannot be used, see the log"
+                logger.error("writes are refused: %s", error)  # the path is not for strangers
+                text = "the admin token cannot be used, see the log"
                 return answer({"error": text}, status=HTTPStatus.SERVICE_UNAVAILABLE)
             given = request.headers.get("Authorization", "")
             if hmac.compare_digest(given.encode("utf-8", "replace"), f"Bearer {token}".encode()):
@@ -179,6 +205,12 @@ def _name_in(host: str) -> str:
     if host.startswith("["):
         return host[1:].partition("]")[0]
     return host.partition(":")[0].lower().rstrip(".")
+
+
+def _resource(request: web.Request) -> str:
+    """The path of the route that serves the request, however the URL spells it."""
+    resource = request.match_info.route.resource
+    return "" if resource is None else resource.canonical
 
 
 def _has_token(request: web.Request) -> bool:

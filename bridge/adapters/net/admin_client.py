@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import ssl
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
-from bridge.adapters.config_files import read_token
+from bridge.adapters.admin_token import is_generated, read_admin_token, token_path
 from bridge.adapters.net.tls import pinned_context
 from bridge.config import Config
-from bridge.model.errors import ConfigError, Unavailable
+from bridge.model.errors import BridgeError, ConfigError, Unavailable
 
 TIMEOUT_S: Final = 5.0
 MAX_ANSWER: Final = 64 * 1024 * 1024
@@ -31,12 +32,11 @@ class Answer(NamedTuple):
 def get_json(url: str, path: str, config: Config | None = None) -> dict[str, Any]:
     """GET a JSON object; Unavailable, in one line, if nobody (or somebody else) answers.
 
-    `config` is the appliance's: it has the certificate and, if reads need it, the token."""
+    `config` is the appliance's: it has the certificate and says where the token is."""
     headers = reader_headers(config) if config else {}
     answer = ask(url, "GET", path, headers, context=trusted(config) if config else None)
     if answer.status in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):
-        what = f"the appliance at {url} does not let us read"
-        raise ConfigError(what, where="admin.token_file", mend="give it the appliance's token")
+        raise not_let_in(url, config, "read")
     if answer.status != http.client.OK:
         raise Unavailable(f"{url}{path} answers {answer.status} {answer.reason}; see its log")
     return object_in(answer, url)
@@ -84,14 +84,38 @@ def trusted(config: Config) -> ssl.SSLContext | None:
 
 
 def credentials(config: Config) -> dict[str, str]:
-    """The headers of whoever has the token."""
-    path = config.admin.token_file
-    return {} if path is None else {"Authorization": f"Bearer {read_token(path)}"}
+    """The header with the token. Raises ConfigError if its file cannot be read.
+
+    A generated token that does not exist is not an error yet: the appliance may not be running."""
+    if is_generated(config) and not os.path.lexists(token_path(config)):
+        return {}
+    return {"Authorization": f"Bearer {read_admin_token(config)}"}
 
 
 def reader_headers(config: Config) -> dict[str, str]:
-    """Who only reads need not be able to read the token file, unless it is needed."""
-    return credentials(config) if config.admin.protect_reads else {}
+    """A user who may not read the token file still reads what needs no token."""
+    try:
+        return credentials(config)
+    except ConfigError:
+        if config.admin.protect_reads:
+            raise
+        return {}
+
+
+def not_let_in(url: str, config: Config | None, verb: str) -> BridgeError:
+    """The error of an answer that wants the token, or another one."""
+    what = f"the appliance at {url} does not let us {verb}"
+    if config is None:
+        return ConfigError(what, mend="give --config of the appliance: it says where the token is")
+    try:
+        given = credentials(config)
+    except ConfigError as error:  # it says why the token could not be sent
+        return error
+    if not given:
+        what += f": there is no token in {token_path(config)}"
+        mend = "give --config of the appliance: its data folder has the token"
+        return ConfigError(what, where="admin.token_file", mend=mend)
+    return ConfigError(what, where="admin.token_file", mend="give it the appliance's token")
 
 
 def object_in(answer: Answer, url: str) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from aiohttp import web
@@ -16,7 +17,7 @@ from bridge.adapters.net.page_routes import PageRoutes, is_page
 from bridge.adapters.net.questions import flag
 from bridge.adapters.net.queue_routes import QueueRoutes
 from bridge.adapters.net.tls import CertificateReload, server_context, trust_clients
-from bridge.adapters.net.view_routes import ViewRoutes, Watched
+from bridge.adapters.net.view_routes import ViewRoutes, Watched, without_senders
 from bridge.adapters.queue_desk import QueueDesk
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import AdminConfig
@@ -76,14 +77,16 @@ class AdminServer:
         telemetry: Telemetry,
         settings: AdminConfig | None = None,
         names: Iterable[str] = (),
+        token_file: Path | None = None,
     ) -> None:
-        """`names` are those of this machine, see AdminConfig.names."""
+        """`names` are those of this machine, see AdminConfig.names; `token_file` counts unless
+        the settings name one."""
         self._appliance, self._telemetry = appliance, telemetry
         self._settings = settings or AdminConfig()
-        self._access = Access(self._settings, names, telemetry)
+        self._access = Access(self._settings, names, telemetry, token_file)
         refused = self._access.refused_write
         self._queues = QueueRoutes(lambda: appliance.desk, refused)
-        self._views = ViewRoutes(lambda: appliance.watch, refused)
+        self._views = ViewRoutes(lambda: appliance.watch, refused, self._access.sees_senders)
         self._page = PageRoutes()
         self._runner: web.AppRunner | None = None
         self._renewal: asyncio.Task[None] | None = None
@@ -156,8 +159,9 @@ class AdminServer:
         body, content_type = self._telemetry.exposition(request.headers.get("Accept", ""))
         return web.Response(body=body, headers={"Content-Type": content_type})
 
-    async def _status(self, _: web.Request) -> web.Response:
-        return answer(self._appliance.status())
+    async def _status(self, request: web.Request) -> web.Response:
+        told = self._appliance.status()
+        return answer(told if self._access.sees_senders(request) else without_senders(told))
 
     async def _trace(self, request: web.Request) -> web.Response:
         asked = [(kind, text) for kind, text in request.query.items() if kind in TRACED and text]

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final, assert_never, cast
 
 from bridge.adapters.net.connection import now
+from bridge.adapters.net.host_names import resolving
 from bridge.model.errors import Unavailable
 from bridge.protocol.binary.outgoing import Outgoing
 from bridge.protocol.commands import (
@@ -144,10 +145,11 @@ async def _one_session(
 ) -> str:
     """Why it ended."""
     loop = asyncio.get_running_loop()
-    _, connection = await asyncio.wait_for(
-        loop.create_connection(lambda: _ClientConnection(outgoing, on_progress), host, port),
-        min(CONNECT_S, left),
-    )
+    with resolving(host):
+        _, connection = await asyncio.wait_for(
+            loop.create_connection(lambda: _ClientConnection(outgoing, on_progress), host, port),
+            min(CONNECT_S, left),
+        )
     finished = asyncio.create_task(connection.finished.wait())
     try:
         await asyncio.wait(

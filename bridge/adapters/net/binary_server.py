@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
@@ -11,14 +12,18 @@ from typing import Final
 from bridge.adapters.courier import Courier
 from bridge.adapters.intake import Intake
 from bridge.adapters.logs import fields
-from bridge.adapters.net.connection import REST_S, Connection
-from bridge.adapters.net.files import most_connections
+from bridge.adapters.net.connection import CROWDED, REST_S, Connection
+from bridge.adapters.net.crowd import Crowd, Hall
+from bridge.adapters.net.host_names import resolving
 from bridge.adapters.net.listening import listen
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import Address
+from bridge.core.access import AccessList
 from bridge.core.identity import Ordinals
-from bridge.model.guid import Guid
+from bridge.core.known_senders import KnownSenders
+from bridge.model.guid import NULL_GUID, Guid
 from bridge.protocol.binary.handshake import AcceptorHandshake, InitiatorHandshake
+from bridge.protocol.binary.order_acks import StreamRoom
 from bridge.protocol.binary.session import Session, SessionSettings
 from bridge.protocol.events import Instant
 
@@ -27,6 +32,7 @@ CONNECT_S: Final = 10.0
 MOST_NAMED: Final = 5  # addresses of a clone in one line
 HELD: Final = 256 << 20  # bytes of large packets that have not come to their end
 STRANGERS: Final = 10_000  # connections whose handshake is not done; each takes about 6 KB
+PER_ADDRESS: Final = 1024  # connections
 
 
 class BinaryServer:
@@ -37,14 +43,21 @@ class BinaryServer:
         intake: Intake,
         telemetry: Telemetry,
         settings: SessionSettings | None = None,
+        *,
+        routers: AccessList | None = None,
+        senders: KnownSenders | None = None,
+        hall: Hall | None = None,
+        per_address: int = PER_ADDRESS,
     ) -> None:
+        self._routers, self._known_senders = routers, senders
         self._local = local
         self._ordinals = ordinals
         self._intake = intake
         self._telemetry = telemetry
         self._settings = settings or SessionSettings()
+        self._streams = StreamRoom()  # of all sessions
         self.connections: set[Connection] = set()
-        self._strangers: dict[Connection, None] = {}  # not open yet, in the order they came
+        self._crowd: Crowd[Connection] = Crowd(hall, per_address=per_address, strangers=STRANGERS)
         self._holders: dict[Connection, int] = {}  # of large unfinished packets, in this order
         self._held = 0
         self._senders: dict[Guid, dict[Connection, str]] = {}  # open sessions and their addresses
@@ -64,7 +77,10 @@ class BinaryServer:
         return address
 
     async def dial(self, address: Address, remote: Guid) -> Connection:
-        """Open a session of our own; a null `remote` takes whoever answers (QB-24)."""
+        """Open a session of our own; a null `remote` takes whoever answers (QB-24).
+
+        Raises OSError, for every host that a peer can name.
+        """
 
         def initiate(peer: str, now: Instant) -> Session:
             settings = self._settings
@@ -74,18 +90,39 @@ class BinaryServer:
             return self._session(handshake, peer, now)
 
         loop = asyncio.get_running_loop()
-        _, connection = await asyncio.wait_for(
-            loop.create_connection(
-                lambda: Connection(initiate, self._intake, self._telemetry, self, address),
-                address.host,
-                address.port,
-            ),
-            CONNECT_S,
-        )
+        with resolving(address.host):
+            _, connection = await asyncio.wait_for(
+                loop.create_connection(
+                    lambda: Connection(initiate, self._intake, self._telemetry, self, address),
+                    address.host,
+                    address.port,
+                ),
+                CONNECT_S,
+            )
         return connection
 
     def _accept(self, peer: str, now: Instant) -> Session:
-        return self._session(AcceptorHandshake(self._local, self._settings.window), peer, now)
+        handshake = AcceptorHandshake(self._local, self._settings.window)
+        return self._session(handshake, peer, now)
+
+    def _bar(self, remote: Guid, peer: str) -> str:
+        """Why it gets no session, or nothing; whoever of the two has opened it."""
+        if remote in (NULL_GUID, self._local):
+            return "impossible-guid"  # no other queue manager has it
+        known = self._known_senders
+        if known is None or known.pin == "off" or not known.is_elsewhere(str(remote), peer):
+            return ""
+        if known.bars(str(remote), peer):
+            return "pinned-elsewhere"
+        self._telemetry.refused(
+            "moved-guid",
+            peer,
+            f"it is known at {known.address(str(remote))}; hint: list it under `peers`, and see "
+            "queue_manager.pin_senders",
+            "binary",
+            queue_manager=remote,
+        )
+        return ""
 
     def _session(
         self, handshake: AcceptorHandshake | InitiatorHandshake, peer: str, now: Instant
@@ -97,26 +134,25 @@ class BinaryServer:
             ordinals=self._ordinals,
             now=now,
             settings=self._settings,
+            bar=self._bar,
+            room=self._streams,
         )
 
     # -- what a connection tells its owner --------------------------------------------------
 
     def made(self, connection: Connection) -> None:
         self.connections.add(connection)
-        if not connection.initiated:
-            self._strangers[connection] = None
-            self._make_room()
-
-    def _make_room(self) -> None:
-        """Who says nothing makes room for who comes; if there is nobody else, who comes goes."""
-        if len(self._strangers) > STRANGERS or len(self.connections) > most_connections():
-            oldest = next(iter(self._strangers))
-            del self._strangers[oldest]
-            oldest.hang_up("crowded")
+        if connection.initiated:
+            self._crowd.others += 1
+        elif not self._crowd.arrive(connection, connection.host):
+            connection.hang_up(CROWDED)
 
     def opened(self, connection: Connection) -> None:
-        self._strangers.pop(connection, None)
+        self._crowd.opened(connection)
         session = connection.session
+        connection.is_router = self._routers is not None and self._routers.lists(
+            session.remote, session.peer
+        )
         if not connection.initiated:
             sessions = self._senders.setdefault(session.remote, {})
             sessions[connection] = session.peer
@@ -136,8 +172,13 @@ class BinaryServer:
             self.courier.opened(connection)
 
     def heard(self, connection: Connection) -> None:
-        if self.courier is not None:
-            self.courier.heard(connection)
+        """It may be owed acks: remember where it is."""
+        session = connection.session
+        if self._known_senders is not None and not connection.initiated:
+            self._known_senders.heard(str(session.remote), session.peer, time.time())
+
+    def used(self, connection: Connection) -> None:
+        self._crowd.used(connection)
 
     def delivered(self, connection: Connection, tokens: Sequence[int]) -> None:
         if self.courier is not None:
@@ -169,7 +210,8 @@ class BinaryServer:
         self.connections.discard(connection)
         if not self.connections:
             self._empty.set()
-        self._strangers.pop(connection, None)
+        self._crowd.leave(connection)
+        self._crowd.others -= connection.initiated
         remote = connection.session.remote
         if sessions := self._senders.get(remote):
             sessions.pop(connection, None)
@@ -183,9 +225,10 @@ class BinaryServer:
         several = ((g, set(s.values())) for g, s in self._senders.items() if len(s) > 1)
         return {str(guid): sorted(found) for guid, found in several if len(found) > 1}
 
-    def jam(self, jammed: bool) -> None:
+    def look_at_jam(self) -> None:
+        """A shard is jammed, or no longer: those who send to it are concerned."""
         for connection in list(self.connections):
-            connection.jam(jammed)
+            connection.look_at_jam()
 
     def stop_listening(self) -> None:
         if self._server is not None:

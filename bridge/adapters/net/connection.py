@@ -12,7 +12,7 @@ from typing import Final, Protocol, assert_never, cast
 from bridge.adapters.intake import Intake
 from bridge.adapters.telemetry import SessionFacts, Telemetry
 from bridge.config import Address
-from bridge.model.verdict import Verdict
+from bridge.model.verdict import Outcome, Verdict
 from bridge.protocol.binary.session import Session
 from bridge.protocol.commands import (
     Accept,
@@ -39,6 +39,7 @@ LARGE: Final = 64 * 1024  # what the end of every read may leave
 FEW: Final = 16  # messages of a read
 REST_S: Final = 0.03  # about the time of a commit
 LINGER_S: Final = 5.0  # for a peer to read our last words
+CROWDED: Final = "crowded"
 
 
 class Owner(Protocol):
@@ -47,6 +48,7 @@ class Owner(Protocol):
     def made(self, connection: Connection) -> None: ...
     def opened(self, connection: Connection) -> None: ...
     def heard(self, connection: Connection) -> None: ...
+    def used(self, connection: Connection) -> None: ...
     def delivered(self, connection: Connection, tokens: Sequence[int]) -> None: ...
     def holds(self, connection: Connection, more: int) -> None: ...
     def rests(self, connection: Connection) -> None: ...
@@ -77,11 +79,14 @@ class Connection(asyncio.BufferedProtocol):
         self._wakeup = inf  # when it runs out
         self._peer_is_slow = False
         self._was_open = False
-        self._was_heard = False  # it has sent a message
+        self._was_heard = False  # a message of it was accepted
+        self.is_router = False  # it may hand on messages of others
         self._brought = 0  # messages that the last read had
         self._read_at = 0.0
         self._is_resting = False
         self._is_leaving = False
+        self._shards: set[int] = set()  # that its messages go to; none before its handshake
+        self._is_jammed = intake.is_closing
         self._held = 0  # bytes of a large packet whose end has not come
         self._bytes = 0
         self._unacked: deque[tuple[int, float]] = deque()  # messages by then, when they came
@@ -94,7 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast(asyncio.Transport, transport)
         self._loop = asyncio.get_running_loop()
         peer = transport.get_extra_info("peername") or ("?", 0)  # it may be gone already
-        self.name = f"{peer[0]}:{peer[1]}"
+        self.host, self.name = peer[0], f"{peer[0]}:{peer[1]}"
         began = self._began = now()
         self.session = self._make_session(peer[0], began)
         self._owner.made(self)
@@ -135,13 +140,32 @@ class Connection(asyncio.BufferedProtocol):
 
     # -- the owner --------------------------------------------------------------------------
 
-    def jam(self, jammed: bool) -> None:
-        """Kafka is away or behind, or is back."""
-        self._throttle()
-        self._apply(Congested(jammed))
+    def look_at_jam(self) -> None:
+        """A shard is jammed, or no longer; it may be one of ours."""
+        jammed = self._intake.is_jammed(self._shards)
+        if jammed != self._is_jammed:
+            self._is_jammed = jammed
+            self._throttle()
+            self._apply(Congested(jammed))
+
+    def _use(self, shards: set[int]) -> None:
+        """Called within `_execute`, so what a jam says is said after it."""
+        if not shards <= self._shards:
+            self._shards |= shards
+            if self._intake.is_jammed(shards) and not self._is_jammed:
+                self._loop.call_soon(self.look_at_jam)
 
     def hang_up(self, reason: str) -> None:
         self._execute(self.session.close(reason))
+
+    @property
+    def is_idle(self) -> bool:
+        return self.session.is_idle
+
+    def give_way(self) -> None:
+        """Its place is needed now: a peer that does not read cannot hold it."""
+        self.hang_up(CROWDED)
+        self._transport.abort()
 
     def finish(self, reason: str) -> None:
         """Hang up, but not before all that is decided is told. What the peer sends meanwhile is
@@ -180,7 +204,7 @@ class Connection(asyncio.BufferedProtocol):
         self._throttle()
 
     def _throttle(self) -> None:
-        if not self._is_leaving and (self._peer_is_slow or self._is_resting or self._intake.jammed):
+        if not self._is_leaving and (self._peer_is_slow or self._is_resting or self._is_jammed):
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
@@ -212,6 +236,7 @@ class Connection(asyncio.BufferedProtocol):
                         "binary", self.name, queue_manager=str(command.remote)
                     )
                     self._was_open = True
+                    self._use({self._intake.shard_of(command.remote)})
                     self._owner.opened(self)
                 case Delivered():
                     self._owner.delivered(self, command.tokens)
@@ -224,14 +249,16 @@ class Connection(asyncio.BufferedProtocol):
         batch = command.batch
         self._brought = len(command.messages)
         self._unacked.append((self.session.received.received, self._loop.time()))
-        if not self._was_heard:
-            self._was_heard = True
-            self._owner.heard(self)
+        self._owner.used(self)
 
         def on_decided(verdicts: Sequence[Verdict]) -> None:
+            if not self._was_heard and any(v.outcome is Outcome.ACCEPTED for v in verdicts):
+                self._was_heard = True
+                self._owner.heard(self)
             self._apply(Decided(batch, verdicts))
 
-        self._intake.submit(command.messages, on_decided, self.session.remote)
+        remote = self.session.remote
+        self._use(self._intake.submit(command.messages, on_decided, remote, self.is_router))
 
     def _on_close(self, command: Close) -> None:
         self._telemetry.session_closed(command.reason)

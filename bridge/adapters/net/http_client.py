@@ -9,6 +9,7 @@ from typing import Final, cast
 
 import h11
 
+from bridge.adapters.net.host_names import resolving
 from bridge.model.errors import ProtocolError
 from bridge.wire.srmp.head import pack_head
 
@@ -77,9 +78,10 @@ class HttpConnection:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self._connect_s) as patience:
-                _, line = await loop.create_connection(
-                    _Line, host, port, ssl=self._tls, server_hostname=self._server_name
-                )
+                with resolving(host):
+                    _, line = await loop.create_connection(
+                        _Line, host, port, ssl=self._tls, server_hostname=self._server_name
+                    )
         except TimeoutError as error:
             if not patience.expired():
                 raise

@@ -1,36 +1,45 @@
 """The HTTP listener, plain and TLS: who may connect, and how much all may send together.
 
-When there is no room the connection that was served longest ago makes place, unless its request is
-being handled: it is idle, and HTTP lets a server close it, or it is slow, and a sender that hears
-nothing tries again. Only if all are being handled, who comes is turned away.
+When there is no room another connection of the same address makes place, or one of the address
+that has the most (`crowd`), unless its request is being handled: it is idle, and HTTP lets a server
+close it, or it is slow, and a sender that hears nothing tries again. If all are being handled, the
+newcomer is turned away with 503.
 """
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Iterable
-from typing import Final
 
-from bridge.adapters.net.files import most_connections
+from bridge.adapters.net.crowd import Crowd, Hall
 from bridge.adapters.net.http_request import HttpRequest
-from bridge.adapters.net.http_session import UNFINISHED, Handler, HttpSession, Limits
+from bridge.adapters.net.http_session import CROWDED, UNFINISHED, Handler, HttpSession, Limits
 from bridge.adapters.net.listening import listen
 from bridge.adapters.telemetry import Telemetry
 
 __all__ = ["Handler", "HttpRequest", "HttpServer", "Limits"]
 
-CROWDED: Final = "http-crowded"
-
 
 class HttpServer:
-    def __init__(self, handle: Handler, telemetry: Telemetry, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        handle: Handler,
+        telemetry: Telemetry,
+        limits: Limits | None = None,
+        hall: Hall | None = None,
+    ) -> None:
         self.handle = handle
         self.telemetry = telemetry
         self.limits = limits or Limits()
         self._listeners: list[asyncio.Server] = []
-        self._sessions: dict[HttpSession, None] = {}  # who was served last comes last
-        self._peers: dict[str, dict[HttpSession, None]] = {}  # likewise
+        self._sessions: dict[HttpSession, None] = {}
+        self._crowd: Crowd[HttpSession] = Crowd(
+            hall,
+            per_address=self.limits.per_peer,
+            strangers=self.limits.connections,
+            most=self.limits.connections,
+            forces=False,
+        )
         self._unfinished: dict[HttpSession, int] = {}  # bodies, who began first comes first
         self._held = 0  # bytes of these, and of those that are handled
         self._leaving = False
@@ -68,32 +77,18 @@ class HttpServer:
     # -- what a session tells its owner -----------------------------------------------------
 
     def made(self, session: HttpSession) -> bool:
-        siblings = self._peers.get(session.peer, {})
-        # Descriptors are given from below: this one says how many all of us have in use.
-        full = len(self._sessions) >= self.limits.connections
-        full = full or session.descriptor >= most_connections()
-        if (
-            self._leaving
-            or (len(siblings) >= self.limits.per_peer and not _made_room(siblings))
-            or (full and not _made_room(self._sessions))
-        ):
+        if self._leaving or not self._crowd.arrive(session, session.peer):
             self.telemetry.refused(CROWDED, session.peer, transport="http")
             return False
         self._sessions[session] = None
-        self._peers.setdefault(session.peer, {})[session] = None
         return True
 
     def served(self, session: HttpSession) -> None:
-        for order in (self._sessions, self._peers[session.peer]):
-            del order[session]
-            order[session] = None
+        self._crowd.used(session)
 
     def lost(self, session: HttpSession) -> None:
         del self._sessions[session]
-        siblings = self._peers[session.peer]
-        del siblings[session]
-        if not siblings:
-            del self._peers[session.peer]
+        self._crowd.leave(session)
 
     def holds(self, session: HttpSession, size: int) -> None:
         self._held += size - self._unfinished.get(session, 0)
@@ -107,6 +102,7 @@ class HttpServer:
         self._held += size - self._unfinished.pop(session, 0)
         self._make_room()
         if self._held <= self.limits.bodies:
+            self._crowd.opened(session)  # a whole request: it is not a stranger
             return True
         self._held -= size
         return False
@@ -120,11 +116,3 @@ class HttpServer:
             oldest = next(iter(self._unfinished))
             self._held -= self._unfinished.pop(oldest)
             oldest.interrupt(UNFINISHED)
-
-
-def _made_room(sessions: Iterable[HttpSession]) -> bool:
-    for session in sessions:
-        if not session.busy and not session.lost:
-            session.evict(CROWDED)
-            return True
-    return False

@@ -45,6 +45,7 @@ SLOW_BODY: Final = Refusal(503, "http-slow-body")
 SLOW_READER: Final = Refusal(0, "http-slow-reader")
 UNFINISHED: Final = Refusal(503, "http-unfinished")  # too much of all bodies together
 FAULT: Final = "http-fault"  # of the handler
+CROWDED: Final = "http-crowded"
 
 _END: Final = re.compile(rb"\n\r?\n")
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -129,10 +130,14 @@ class HttpSession(ServedStream):
 
     # -- the owner --------------------------------------------------------------------------
 
-    def evict(self, reason: str) -> None:
+    @property
+    def is_idle(self) -> bool:
+        return not self.busy
+
+    def give_way(self) -> None:
         """Another needs the place; nothing of this one is being handled."""
         self.idle = False
-        self.interrupt(Refusal(0, reason))
+        self.interrupt(Refusal(0, CROWDED))
         self.abort()
 
     def leave(self) -> None:

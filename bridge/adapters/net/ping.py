@@ -1,13 +1,21 @@
-"""The UDP ping of old senders, both roles. MS-MQQB 2.1.2, 3.1.7.6 to 3.1.7.8; QB-30, QB-31"""
+"""The UDP ping of old senders, both roles. MS-MQQB 2.1.2, 3.1.7.6 to 3.1.7.8; QB-30, QB-31
+
+Whoever pings may lie about its address. An answer is as long as the request has to be, so nothing
+is amplified. Request and answer look alike: two servers that take each other's answers for requests
+would go on for ever. So an address gets a bounded number of answers in a second; the first one that
+is left out ends such a circle.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, cast
 
+from bridge.adapters.net.crowd import neighbourhood
 from bridge.adapters.net.ports import cannot_listen
 from bridge.config import Address
 from bridge.model.errors import WireError
@@ -15,6 +23,8 @@ from bridge.model.guid import Guid
 from bridge.wire.binary.ping import Ping
 
 PATIENCE_S: Final = 1.0  # Ping Response Timer
+PER_SECOND: Final = 256  # answers to one address
+MOST_ADDRESSES: Final = 4096  # that are counted in a second
 _cookies = itertools.count(1)
 
 
@@ -24,6 +34,7 @@ class PingServer(asyncio.DatagramProtocol):
     def __init__(self, local: Guid, would_refuse: Callable[[], bool]) -> None:
         self._local, self._would_refuse = local, would_refuse
         self._transport: asyncio.DatagramTransport | None = None
+        self._second, self._answers = 0, dict[str, int]()  # in this second, by address
 
     async def start(self, host: str, port: int) -> str:
         loop = asyncio.get_running_loop()
@@ -45,6 +56,8 @@ class PingServer(asyncio.DatagramProtocol):
     def datagram_received(self, data: bytes, addr: tuple[Any, ...]) -> None:
         with suppress(WireError):  # QB-30: anything else is ignored silently
             asked = Ping.unpack(data)
+            if not self._may_answer(addr[0]):
+                return
             answer = Ping(
                 cookie=asked.cookie,
                 queue_manager=self._local,
@@ -53,6 +66,16 @@ class PingServer(asyncio.DatagramProtocol):
             )
             assert self._transport is not None
             self._transport.sendto(answer.pack(), addr)
+
+    def _may_answer(self, host: str) -> bool:
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second, self._answers = second, {}
+        address = neighbourhood(host)
+        sent = self._answers.get(address, 0)
+        if sent or len(self._answers) < MOST_ADDRESSES:
+            self._answers[address] = sent + 1
+        return sent < PER_SECOND
 
 
 class _Asker(asyncio.DatagramProtocol):

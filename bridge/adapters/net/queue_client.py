@@ -12,6 +12,7 @@ from bridge.adapters.net.admin_client import (
     Answer,
     ask,
     credentials,
+    not_let_in,
     object_in,
     reader_headers,
     stranger,
@@ -87,14 +88,15 @@ class QueueClient:
     def _get(self, path: str, timeout_s: float) -> Row:
         headers = reader_headers(self._config)
         return self._understood(
-            ask(self._url, "GET", path, headers, timeout_s, context=self._context)
+            ask(self._url, "GET", path, headers, timeout_s, context=self._context), "read"
         )
 
     def _post(self, path: str, order: Row, timeout_s: float = WORK_S) -> Row:
         headers = {"Content-Type": "application/json", **credentials(self._config)}
         body = json.dumps(order).encode()
         return self._understood(
-            ask(self._url, "POST", f"/api/queues/{path}", headers, timeout_s, body, self._context)
+            ask(self._url, "POST", f"/api/queues/{path}", headers, timeout_s, body, self._context),
+            "write",
         )
 
     def _list(self, data: Row, name: str) -> list[Row]:
@@ -103,7 +105,7 @@ class QueueClient:
             raise stranger(self._url)
         return rows
 
-    def _understood(self, answer: Answer) -> Row:
+    def _understood(self, answer: Answer, verb: str) -> Row:
         data, status = object_in(answer, self._url), answer.status
         if status == HTTPStatus.OK:
             return data
@@ -112,9 +114,7 @@ class QueueClient:
             raise QueueRefused(why, str(data["status"]))
         match status:
             case HTTPStatus.UNAUTHORIZED | HTTPStatus.FORBIDDEN:
-                what = f"the appliance at {self._url} does not let us write"
-                mend = "give it the appliance's token"
-                raise ConfigError(what, where="admin.token_file", mend=mend)
+                raise not_let_in(self._url, self._config, verb)
             case HTTPStatus.BAD_REQUEST:
                 raise ConfigError(why)
             case HTTPStatus.CONFLICT:

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import Final, Self, assert_never
 
+from bridge.adapters.net.host_names import resolving
 from bridge.adapters.net.rpc_auth import Credentials, authenticator, level_of
 from bridge.config import Address
 from bridge.model.errors import BridgeError, RpcUnavailable
@@ -46,7 +47,8 @@ class RpcClient:
         client = Client(interface, auth=auth, level=level_of(credentials), group=group)
         try:
             async with asyncio.timeout(timeout):
-                streams = await asyncio.open_connection(address.host, address.port)
+                with resolving(address.host):
+                    streams = await asyncio.open_connection(address.host, address.port)
                 return await cls(client, *streams)._open()
         except TimeoutError as error:
             raise RpcUnavailable(f"{address}: no answer within {timeout:g} s") from error

@@ -34,6 +34,7 @@ UNSPECIFIED: Final = 0x1C000012  # nca_s_fault_unspec: a bug of ours
 UNSENT: Final = 64 << 20  # bytes of answers that a client has not read
 STALL_S: Final = 60.0  # in which it must read something
 LARGE: Final = 64 * 1024  # what the end of every read may leave
+CROWDED: Final = "rpc-crowded"
 _KEEP_ALIVE: Final = (  # a dead reader runs down in about two minutes, RR-13
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60),
@@ -84,7 +85,7 @@ class RpcConnection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         peer = transport.get_extra_info("peername") or ("?", 0)  # it may be gone already
         local = transport.get_extra_info("sockname") or ("?", 0)
-        self.name = f"{peer[0]}:{peer[1]}"
+        self.host, self.name = peer[0], f"{peer[0]}:{peer[1]}"
         for option in _KEEP_ALIVE:
             transport.get_extra_info("socket").setsockopt(*option)
         self._began = now()
@@ -143,6 +144,17 @@ class RpcConnection(asyncio.BufferedProtocol):
 
     def hang_up(self, reason: str) -> None:
         self._execute(self.association.close(reason))
+
+    @property
+    def is_idle(self) -> bool:
+        """No call is under way or half there, and every answer has been read."""
+        unsent = self._transport.get_write_buffer_size()
+        return not self._tasks and not self.association.held and not unsent
+
+    def give_way(self) -> None:
+        """Its place is needed now: a peer that does not read cannot hold it."""
+        self.hang_up(CROWDED)
+        self._transport.abort()
 
     def _apply(self, event: Event) -> None:
         self._execute(self.association.handle(event, now()))

@@ -16,15 +16,16 @@ from typing import Final
 
 from bridge.adapters.kerberos import Kerberos
 from bridge.adapters.net.connection import now
-from bridge.adapters.net.files import most_connections
+from bridge.adapters.net.crowd import Crowd, Hall, neighbourhood
 from bridge.adapters.net.listening import listen
-from bridge.adapters.net.rpc_connection import RpcConnection
+from bridge.adapters.net.rpc_connection import CROWDED, RpcConnection
 from bridge.adapters.telemetry import Telemetry
-from bridge.protocol.rpc.association import Association, State
-from bridge.protocol.rpc.calls import Interface
+from bridge.protocol.rpc.association import Association
+from bridge.protocol.rpc.calls import AuthLevel, Interface
 from bridge.protocol.rpc.dialogue import Limits, Runtime
 from bridge.protocol.rpc.fragments import Stub
 from bridge.protocol.rpc.groups import AssociationGroups
+from bridge.protocol.rpc.guesses import Guesses
 from bridge.protocol.rpc.negotiate import NegotiateAcceptor, NegotiateChooser
 from bridge.protocol.rpc.ntlm import Acceptor, Accounts, HostNames, NtlmAcceptor
 from bridge.protocol.rpc.security import AuthType
@@ -32,8 +33,9 @@ from bridge.wire.rpc.bind import Syntax
 
 _log = logging.getLogger(__name__)
 HELD: Final = 256 << 20  # bytes of requests and answers, of all connections
-STRANGERS: Final = 1_000  # connections that are not bound
+STRANGERS: Final = 1_000  # connections that are not bound, or have not proved a name that they need
 MOST: Final = 10_000  # connections
+PER_ADDRESS: Final = 1024  # of them
 
 
 class RpcProcess:
@@ -47,15 +49,20 @@ class RpcProcess:
         kerberos: Kerberos | None = None,
         host: str = "localhost",
         limits: Limits | None = None,
+        hall: Hall | None = None,
+        per_address: int = PER_ADDRESS,
     ) -> None:
         self.telemetry = telemetry
         self.limits = limits or Limits()
+        self._crowd: Crowd[RpcConnection] = Crowd(
+            hall, per_address=per_address, strangers=STRANGERS, most=MOST
+        )
         self._accounts, self._kerberos, self._names = accounts, kerberos, HostNames.of(host)
+        self._guesses = Guesses()
         self.groups = AssociationGroups(self._random_group)
         self.numbers = count(1)  # of connections
         self.interfaces: list[Interface] = []
         self.connections: set[RpcConnection] = set()
-        self._strangers: dict[RpcConnection, None] = {}  # not bound, in the order they came
         self._holders: dict[RpcConnection, int] = {}  # of many bytes, in this order
         self._held = 0
         self._calls: dict[int, set[asyncio.Task[Stub]]] = {}  # by group
@@ -65,22 +72,29 @@ class RpcProcess:
         """They hear of every rundown."""
         self.interfaces += [one for one in interfaces if one not in self.interfaces]
 
-    def acceptor(self, auth_type: int) -> Acceptor | None:
+    def acceptor(self, auth_type: int, level: AuthLevel, peer: str) -> Acceptor | None:
         if auth_type == AuthType.NTLM:
-            return self._ntlm()
+            return self._ntlm(level, peer)
         if auth_type == AuthType.NEGOTIATE:
-            return self._negotiate()
+            return self._negotiate(level, peer)
         if auth_type == AuthType.KERBEROS and self._kerberos is not None:
             return self._kerberos.acceptor(spnego=False)
         return None
 
-    def _ntlm(self) -> NtlmAcceptor | None:
+    def _ntlm(self, level: AuthLevel, peer: str) -> NtlmAcceptor | None:
         if self._accounts is None:
             return None
-        return NtlmAcceptor(self._accounts, self._names, secrets.token_bytes(8))
+        return NtlmAcceptor(
+            self._accounts,
+            self._names,
+            secrets.token_bytes(8),
+            guesses=self._guesses,
+            peer=neighbourhood(peer),
+            strong=level >= AuthLevel.INTEGRITY,
+        )
 
-    def _negotiate(self) -> Acceptor | None:
-        ntlm = self._ntlm()
+    def _negotiate(self, level: AuthLevel, peer: str) -> Acceptor | None:
+        ntlm = self._ntlm(level, peer)
         wrapped = None if ntlm is None else NegotiateAcceptor(ntlm)
         if self._kerberos is None:
             return wrapped
@@ -95,22 +109,18 @@ class RpcProcess:
 
     def made(self, connection: RpcConnection) -> None:
         self.connections.add(connection)
-        self._strangers[connection] = None
         self.telemetry.rpc_connections.inc()
-        if len(self._strangers) > STRANGERS or len(self.connections) > min(
-            MOST, most_connections()
-        ):
-            oldest = next(iter(self._strangers))  # who comes, if all the others are bound
-            del self._strangers[oldest]
-            oldest.hang_up("rpc-crowded")
+        if not self._crowd.arrive(connection, connection.host):
+            connection.hang_up(CROWDED)
 
     def heard(self, connection: RpcConnection) -> None:
-        if connection.association.state is not State.UNBOUND:
-            self._strangers.pop(connection, None)
+        if connection.association.is_known:
+            self._crowd.opened(connection)
+            self._crowd.used(connection)
 
     def lost(self, connection: RpcConnection) -> None:
         self.connections.discard(connection)
-        self._strangers.pop(connection, None)
+        self._crowd.leave(connection)
         self.telemetry.rpc_connections.dec()
 
     def holds(self, connection: RpcConnection, more: int) -> None:

@@ -10,6 +10,7 @@ import socket
 import time
 from typing import Final, Self, assert_never
 
+from bridge.adapters.net.host_names import resolving
 from bridge.adapters.net.rpc_auth import Credentials, authenticator, level_of
 from bridge.config import Address
 from bridge.model.errors import BridgeError, RpcUnavailable
@@ -43,7 +44,8 @@ class RpcSocket:
         self._error: BridgeError | None = None
         deadline = time.monotonic() + timeout
         try:
-            self._socket = socket.create_connection((address.host, address.port), timeout)
+            with resolving(address.host):
+                self._socket = socket.create_connection((address.host, address.port), timeout)
         except OSError as error:
             raise self._unavailable(error) from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

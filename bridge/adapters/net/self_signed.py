@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from bridge.adapters.net.tls import load_chain
+from bridge.adapters.private_files import make_private_folder
 from bridge.model.errors import ConfigError
 
 _log = logging.getLogger(__name__)
@@ -113,7 +114,7 @@ def _sign(
 
 def _write(path: Path, data: bytes, mode: int) -> None:
     """In one step. A certificate whose key is another's does not fit, and is made anew."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
         with os.fdopen(handle, "wb") as file:

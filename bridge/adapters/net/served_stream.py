@@ -43,7 +43,6 @@ class ServedStream(asyncio.BufferedProtocol):
         self.lost = False
         self.choked = False  # it does not read what we write
         self.peer = self.local = ""
-        self.descriptor = -1
         self.closed: asyncio.Future[None]
 
     @property
@@ -61,7 +60,6 @@ class ServedStream(asyncio.BufferedProtocol):
         self.closed = self._loop.create_future()
         self.peer = _ip(transport.get_extra_info("peername"))
         self.local = _ip(transport.get_extra_info("sockname"))
-        self.descriptor = transport.get_extra_info("socket").fileno()
         self.made()
         if self._context is not None and not transport.is_closing():
             self._tls = TlsStream(self._context)

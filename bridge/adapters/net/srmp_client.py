@@ -14,6 +14,7 @@ import msgspec
 
 from bridge.adapters.net.binary_client import PeerUnavailable
 from bridge.adapters.net.connection import now
+from bridge.adapters.net.host_names import resolving
 from bridge.adapters.net.http_client import HttpConnection, HttpFault
 from bridge.adapters.net.http_server import HttpRequest, HttpServer
 from bridge.adapters.telemetry import Telemetry
@@ -239,7 +240,8 @@ async def address_towards(host: str, port: int) -> str:
     """The local address that a connection to there would have; nothing is sent."""
     loop = asyncio.get_running_loop()
     try:
-        found = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+        with resolving(host):
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
         family, kind, number, _, address = found[0]
         with socket.socket(family, kind, number) as probe:
             probe.connect(address)

@@ -9,6 +9,9 @@
     GET  /api/mappings/plan           what `apply` would change
     POST /api/mappings/apply?force=0  change it, and switch to the mapping files
 
+Sessions, streams, acks and refusals need the token (see `admin_access`), and so does what names
+senders in the figures and findings: without it that part is left out.
+
 A page is `{"rows", "offset", "found", "total"}`. Everything has a bound.
 """
 
@@ -43,6 +46,9 @@ LISTS: Final = {
     "/api/mappings": "mappings",
 }
 _ASKED: Final = ("offset", "limit", "search", "sort", "order")
+# Of the status: GUIDs and addresses of senders, their streams, where their messages go.
+NAMES_SENDERS: Final = ("sessions", "stream_list", "acks_by_peer", "forwards", "cloned_guids")
+_CLONES: Final = "clones"  # the check of the doctor that names GUIDs and addresses
 Refuse = Callable[[web.Request], web.Response | None]
 
 
@@ -72,10 +78,15 @@ class Watched(Protocol):
 
 
 class ViewRoutes:
-    """`refused` says who may not write."""
+    """`refused` says who may not write, `sees_senders` who may read what names senders."""
 
-    def __init__(self, watched: Callable[[], Watched], refused: Refuse) -> None:
-        self._watched, self._refused = watched, refused
+    def __init__(
+        self,
+        watched: Callable[[], Watched],
+        refused: Refuse,
+        sees_senders: Callable[[web.Request], bool],
+    ) -> None:
+        self._watched, self._refused, self._sees_senders = watched, refused, sees_senders
 
     def register(self, router: web.UrlDispatcher) -> None:
         router.add_get("/api/live", _told(self._live))
@@ -95,7 +106,8 @@ class ViewRoutes:
             since = math.nan
         if not math.isfinite(since):
             raise ConfigError("is a Unix time in seconds", where="since")
-        return self._watched().live(since)
+        told = self._watched().live(since)
+        return told if self._sees_senders(request) else without_senders(told)
 
     async def _page(self, name: str, request: web.Request) -> object:
         page = await self._watched().page(name, _question(request))
@@ -111,7 +123,10 @@ class ViewRoutes:
 
     async def _doctor(self, request: web.Request) -> object:
         only(request)
-        return self._watched().findings()
+        told = self._watched().findings()
+        if self._sees_senders(request):
+            return told
+        return told | {"findings": [_anonymous(finding) for finding in told["findings"]]}
 
     async def _plan(self, request: web.Request) -> object:
         only(request)
@@ -122,6 +137,19 @@ class ViewRoutes:
             return refused
         only(request, "force")
         return await self._watched().apply(flag(request, "force"))
+
+
+def without_senders(told: dict[str, Any]) -> dict[str, Any]:
+    """The figures for a client that has not shown the token; `needs_token` says what is missing."""
+    hidden = [name for name in NAMES_SENDERS if name in told]
+    shown = {name: value for name, value in told.items() if name not in hidden}
+    return shown | {"needs_token": hidden}
+
+
+def _anonymous(finding: dict[str, Any]) -> dict[str, Any]:
+    if finding["id"] != _CLONES or not finding["about"]:
+        return finding
+    return finding | {"about": "", "found": "two senders share a GUID; the admin token shows which"}
 
 
 def _told(

@@ -4,7 +4,7 @@ import { h, fill, say, notice } from "./dom.js";
 import { clock, stateOf } from "./format.js";
 import { live } from "./live.js";
 import { route } from "./route.js";
-import { learn, lock, may, unlock } from "./session.js";
+import { learn, lock, locked, may, unlock } from "./session.js";
 import { health } from "./views/health.js";
 import { mappings } from "./views/mappings.js";
 import { overview } from "./views/overview.js";
@@ -18,6 +18,12 @@ const VIEWS = {
   overview: ["Overview", overview], queues: ["Queues", queues], sessions: ["Sessions", sessions],
   streams: ["Streams", streams], trace: ["Trace", trace], verdicts: ["Verdicts", verdicts],
   mappings: ["Mappings", mappings], health: ["Health", health],
+};
+// They name senders.
+const NEED_TOKEN = {
+  sessions: "Sessions name senders and their addresses: they need the admin token.",
+  streams: "Streams name senders and how far each has come: they need the admin token.",
+  trace: "A trace names the sender of a message: it needs the admin token.",
 };
 const THEMES = { auto: "Auto", light: "Light", dark: "Dark" };
 
@@ -45,7 +51,8 @@ function show() {
       h("button", { type: "button", class: "primary", onclick: unlock }, "Unlock"));
     return;
   }
-  fill(main, isWall ? null : h("h1", {}, title), make(params));
+  const closed = !may.senders && NEED_TOKEN[view];
+  fill(main, isWall ? null : h("h1", {}, title), closed ? locked(closed) : make(params));
 }
 
 addEventListener("hashchange", () => { show(); if (route().view !== "wall") main.focus({ preventScroll: true }); });
@@ -82,7 +89,7 @@ unlockButton.addEventListener("click", () => (may.write ? lock() : unlock()));
 may.addEventListener("change", () => {
   unlockButton.hidden = !may.token;
   say(unlockButton, may.write ? "Lock" : "Unlock");
-  unlockButton.title = may.write ? "Forget the token" : "Give the admin token to change things";
+  unlockButton.title = may.write ? "Forget the token" : "Give the admin token to see senders and to change things";
   if (may.read) live.start();
   show();
 });

@@ -41,8 +41,8 @@ export function askToken() {
   const field = h("input", { type: "password", id: "token", autocomplete: "off", maxLength: 1024 });
   const said = h("div", {});
   const body = h("div", {},
-    h("p", {}, "Paste the token of ", h("code", {}, "admin.token_file"),
-      ". It stays in the memory of this page and is gone when you close or reload it."),
+    h("p", {}, "Paste the text of the file that ", h("code", {}, "admin.token_file"), " names; without that setting it is ",
+      h("code", {}, "admin.token"), " in the data folder. It stays in the memory of this page and is gone when you close or reload it."),
     h("label", { for: "token" }, "Admin token"), field, said);
   return open("Unlock", body, (close) => {
     const attempt = async () => {

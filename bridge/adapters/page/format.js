@@ -64,9 +64,11 @@ export function verdict(name) {
   return VERDICTS[name] ?? ["", name, ""];
 }
 
-// [kind, word, why] of the whole appliance. One that stands by is not ill: another one leads.
+// [kind, word, why] of the whole appliance. It may be ready while some queues are not. One that stands by is not ill: another one leads.
 export function stateOf(figures) {
   const why = figures.reasons.filter((reason) => reason !== figures.role).join("; ");
-  if (figures.ready) return ["ok", figures.role === "leader" ? "Ready, leading" : "Ready", ""];
+  if (figures.ready) {
+    return [why ? "warn" : "ok", figures.role === "leader" ? "Ready, leading" : "Ready", why];
+  }
   return figures.role === "standby" ? [why ? "warn" : "", "Standby", why] : ["bad", "Not ready", why];
 }

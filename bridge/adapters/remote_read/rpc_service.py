@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import secrets
+import socket
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from bridge.adapters.accounts import UserFile
 from bridge.adapters.kerberos import Kerberos
+from bridge.adapters.net.crowd import Hall
 from bridge.adapters.net.rpc_server import RpcProcess, RpcServer
 from bridge.adapters.own_hosts import OwnHosts
 from bridge.adapters.remote_read.doors import Doors
@@ -27,6 +29,7 @@ from bridge.core.remote_read.access import ReadAccess
 from bridge.model.errors import ConfigError
 from bridge.model.guid import Guid
 from bridge.protocol.rpc.calls import AuthLevel, Interface
+from bridge.protocol.rpc.dialogue import Limits
 
 RPC: Final = "rpc"
 RPC_QP: Final = "rpc_qp"
@@ -48,10 +51,13 @@ class RpcService:
         catalogue: Callable[[], Catalogue],
         mappings: Callable[[], Mappings],
         telemetry: Telemetry,
+        hall: Hall | None = None,
     ) -> None:
         self._listen, rpc = config.listen, config.rpc
+        self._is_open = rpc.is_open
         self._ports: dict[str, int] = {}
-        users = None if rpc.users is None else UserFile(rpc.users)
+        hosts = (*names, socket.gethostname())
+        users = None if rpc.users is None else UserFile(rpc.users, hosts)
         kerberos = None if rpc.keytab is None else Kerberos(rpc.keytab)
         access = ReadAccess(AuthLevel[rpc.minimum_level.upper()], has_users=bool(users or kerberos))
         opening = Opening(
@@ -74,7 +80,15 @@ class RpcService:
         self._remote_read = RemoteRead(opening, reads, lambda: self._port(RPC), secrets.token_bytes)
         self._qmcomm = QmComm(doors, reads, access, self._both_ports, secrets.token_bytes)
         self._qm2qm = Qm2Qm(doors, reads, access, self._both_ports, secrets.token_bytes)
-        self._process = RpcProcess(telemetry, users, kerberos=kerberos, host=names[0])
+        self._process = RpcProcess(
+            telemetry,
+            users,
+            kerberos=kerberos,
+            host=names[0],
+            limits=Limits(anonymous=rpc.minimum_level == "none"),
+            hall=hall,
+            per_address=config.listen.per_address,
+        )
         self._servers = self._make_servers(f"host/{names[0]}")
 
     def _make_servers(self, principal: str) -> dict[str, RpcServer]:
@@ -113,12 +127,30 @@ class RpcService:
     async def start(self) -> dict[str, str]:
         """Listeners that are ready, by name; one that nobody asked for may be missing."""
         ready: dict[str, str] = {}
+        if not self._is_open:
+            self._warn_closed()
+            return ready
         for name, server in self._servers.items():
             address = await self._start(name, server)
             if address is not None:
                 ready[name] = address
                 self._ports[name] = int(address.rpartition(":")[2])
         return ready
+
+    def _warn_closed(self) -> None:
+        wanted = [name for name in self._servers if _is_written(getattr(self._listen, name))]
+        if wanted:
+            _log.warning(
+                "listen.%s: closed, because no client could log on; "
+                "set rpc.users or rpc.keytab, or rpc.minimum_level: none",
+                ", listen.".join(wanted),
+            )
+
+    @property
+    def closed(self) -> list[str]:
+        """Listeners that would be open if anybody could log on."""
+        wanted = (name for name in self._servers if getattr(self._listen, name) is not None)
+        return [] if self._is_open else list(wanted)
 
     async def _start(self, name: str, server: RpcServer) -> str | None:
         port: int | None = getattr(self._listen, name)
@@ -145,3 +177,7 @@ class RpcService:
     async def stop(self) -> None:
         """What readers had not ended is available again."""
         await self._process.stop()
+
+
+def _is_written(port: int | None) -> bool:
+    return port is not None and not isinstance(port, DefaultPort)

@@ -17,6 +17,8 @@ from zlib import crc32
 
 import msgspec
 
+from bridge.adapters.private_files import make_private_folder, touch_private
+
 ID, LABEL, CORRELATION = "id", "label", "correlation"
 KINDS: Final = (ID, LABEL, CORRELATION)
 _DIGITS: Final = 18  # an ordinal has at most 20, but SQLite counts to 2**63
@@ -62,7 +64,7 @@ class AuditIndex:
     """Safe to use from several threads."""
 
     def __init__(self, file: Path) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(file.parent)
         self._lock = threading.Lock()
         try:
             self._db = _open(file)
@@ -107,6 +109,7 @@ class AuditIndex:
 
 
 def _open(file: Path) -> sqlite3.Connection:
+    touch_private(file)  # SQLite gives the files beside it the same mode
     db = sqlite3.connect(file, check_same_thread=False)
     db.execute("pragma journal_mode = wal")
     db.execute("pragma synchronous = off")

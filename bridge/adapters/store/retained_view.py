@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, groupby
 from operator import attrgetter
 from pathlib import Path
@@ -25,6 +25,7 @@ from typing import Any, Final
 
 import msgspec
 
+from bridge.adapters.private_files import make_private_folder, touch_private
 from bridge.core.retained.fates import Fate, Fated
 from bridge.core.retained.rows import RecordAt, Row, Wants
 from bridge.core.retained.shelf import EMPTY, Totals
@@ -92,7 +93,7 @@ class RetainedView:
 
     def __init__(self, file: Path, identity: str) -> None:
         """`identity` names whose messages these are, and in which cluster."""
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(file.parent)
         self._db = _open(file, identity)
         self._texts: dict[int, str] = {}
         self._numbers: dict[str, int] = {}
@@ -416,6 +417,8 @@ def _reopen(file: Path, identity: str) -> sqlite3.Connection | None:
 
 
 def _connect(file: Path) -> sqlite3.Connection:
+    with suppress(OSError):  # SQLite says better what is wrong
+        touch_private(file)  # and gives the files beside it the same mode
     # Python begins no transactions on its own then: a savepoint in none would be a commit.
     return sqlite3.connect(file, timeout=1.0, check_same_thread=False, isolation_level=None)
 

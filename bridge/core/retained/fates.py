@@ -14,6 +14,7 @@ import msgspec
 
 from bridge.core.retained.effects import Effect, Removal
 from bridge.core.retained.rows import RecordAt, Row
+from bridge.wire.cursor import well_formed
 
 PREFIX: Final = "retained/"
 
@@ -43,7 +44,7 @@ class Fate(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True, gc=
             return None
         return msgspec.structs.replace(
             row,
-            queue=self.queue.decode("utf-8", "surrogatepass"),
+            queue=well_formed(self.queue.decode("utf-8", "surrogatepass")),
             lookup_id=self.lookup_id,
             aborts=self.aborts,
             moves=self.moves,

@@ -23,6 +23,7 @@ from bridge.core.retained.quotas import Quotas, Shortage
 from bridge.core.retained.rows import RecordAt, Row, row_of, wants_of
 from bridge.model.guid import Guid
 from bridge.model.message import Message
+from bridge.wire.cursor import well_formed
 
 HELD: Final = "msmq.held"  # queue manager and queue
 LOOKUP: Final = "msmq.lookup"
@@ -41,6 +42,10 @@ class Keeper:
     def shortage(self, queue: str, message: Message) -> Shortage | None:
         """Whether there is no room for it."""
         return self._quotas.shortage(queue.lower(), size_on_wire(message))
+
+    def held(self, queue: str) -> int:
+        """Bytes that lie in a queue, or are on their way to it."""
+        return self._quotas.held(queue)
 
     def keep(
         self, record: Record, message: Message, queue: str, via: Guid, stream: Posted | None
@@ -87,7 +92,7 @@ def held_in(headers: Mapping[str, bytes], local: Guid) -> str | None:
     who, _, name = headers.get(HELD, b"").partition(b"/")
     if not name or who != str(local).encode() or LOOKUP not in headers:
         return None
-    return name.decode("utf-8", "surrogatepass")
+    return well_formed(name.decode("utf-8", "surrogatepass"))
 
 
 def message_in(record: Record) -> Message:

@@ -33,6 +33,10 @@ class Quotas:
             return Shortage.QUEUE
         return None
 
+    def held(self, name: str) -> int:
+        """Bytes that lie in a queue, or are on their way to it."""
+        return self._shelf.totals(name).bytes + self._reserved.get(name, 0)
+
     def reserve(self, name: str, size: int) -> None:
         self._reserved[name] = self._reserved.get(name, 0) + size
 

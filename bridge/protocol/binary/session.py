@@ -22,7 +22,7 @@ import msgspec
 from bridge.model.errors import ProtocolError
 from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import Message
-from bridge.model.verdict import ACCEPTED, Cursor, Outcome, Verdict
+from bridge.model.verdict import ACCEPTED, BUSY, NOT_OF_SESSION, Cursor, Outcome, Verdict
 from bridge.protocol.binary.acks import MAX_FLAGS, ReceiveWindow, SendWindow
 from bridge.protocol.binary.handshake import (
     AcceptorHandshake,
@@ -30,7 +30,13 @@ from bridge.protocol.binary.handshake import (
     Refused,
     Terms,
 )
-from bridge.protocol.binary.order_acks import ORDER_ACK_CLASS, OrderAcks, order_ack
+from bridge.protocol.binary.order_acks import (
+    ORDER_ACK_CLASS,
+    OrderAcks,
+    OrderStream,
+    StreamRoom,
+    order_ack,
+)
 from bridge.protocol.commands import (
     Accept,
     Close,
@@ -98,6 +104,18 @@ class _Batch:
         self.verdicts: Sequence[Verdict] | None = None
 
 
+def _closing(message: Message, verdict: Verdict) -> ProtocolError:
+    """Why the session ends at a message that is left to its sender."""
+    if verdict.reason == NOT_OF_SESSION.reason:
+        return ProtocolError(
+            "not-a-router",
+            f"it hands on a message of queue manager {message.source}; hint: if {message.peer} is "
+            "a router of yours, list it under `routers`",
+        )
+    reason = "quota" if verdict.reason == BUSY.reason else verdict.reason
+    return ProtocolError(reason, verdict.reason)
+
+
 def _delivery(entry: Message | int) -> int:
     return entry.delivery if type(entry) is Message else cast(int, entry)
 
@@ -114,7 +132,10 @@ class Session:
         ordinals: Callable[[], int],
         now: Instant,
         settings: SessionSettings,
+        bar: Callable[[Guid, str], str] = lambda _remote, _peer: "",
+        room: StreamRoom | None = None,
     ) -> None:
+        """`bar` tells why a queue manager may not have a session from that address, or nothing."""
         self.state = SessionState.WAITING_EC_MSG
         self.peer = peer
         self.remote = NULL_GUID
@@ -124,12 +145,14 @@ class Session:
         self._local = local
         self._ordinals = ordinals
         self._settings = settings
+        self._bar = bar
         self._terms: Terms | None = None
         self._packets = PacketReader()
         self._packets.max_packet = HANDSHAKE_PACKET
         self._timers = Timers[Timer]()
         self._timers.start(Timer.INIT, now.mono + settings.init_timeout)
-        self._order_acks = OrderAcks(now.mono)
+        self._order_acks = OrderAcks(now.mono, room)
+        self._order_acks_waiting = 0  # of the outgoing
         self._arrived: list[Message | int] = []
         self._batches: deque[_Batch] = deque()
         self._batch_number = 0
@@ -176,8 +199,12 @@ class Session:
     def next_wakeup(self) -> float | None:
         if self.state is SessionState.CLOSED:
             return None
-        due = (self._timers.next_wakeup(), self._order_acks.next_wakeup())
-        return min((at for at in due if at is not None), default=None)
+        due = self._timers.next_wakeup()
+        if self._order_ack_room > 0:
+            order_acks = self._order_acks.next_wakeup()
+            if order_acks is not None and (due is None or order_acks < due):
+                return order_acks
+        return due
 
     @property
     def room(self) -> int:
@@ -190,6 +217,12 @@ class Session:
     def _send_window(self) -> int:
         """ConnectionParameters may say 0, but who waits for a window of 0 waits for ever."""
         return max(1, min(self._settings.window, self._peer_window))
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is unacknowledged in either direction, and no packet is half there."""
+        received = self.received
+        return received.received == received.acked and self.sent.idle and not self.unfinished
 
     @property
     def unfinished(self) -> int:
@@ -215,6 +248,7 @@ class Session:
             self.state = SessionState.CLOSED
             self._outgoing.clear()
             self._batches.clear()
+            self._order_acks.close()
             self._commands.append(Close(reason, detail))
 
     def _take(self) -> list[Command]:
@@ -274,6 +308,8 @@ class Session:
             self._on_open(terms, now)
 
     def _on_open(self, terms: Terms, now: Instant) -> None:
+        if why := self._bar(terms.remote, self.peer):
+            raise ProtocolError(why, f"queue manager {terms.remote}")
         self.state = SessionState.OPEN
         self.remote = terms.remote
         self._terms = terms
@@ -344,9 +380,10 @@ class Session:
 
     def _on_decided(self, event: Decided, now: Instant) -> None:
         is_busy = self._is_busy(now.mono)
-        for batch in self._batches:
-            if batch.number == event.batch:
-                batch.verdicts = event.verdicts
+        if self._batches:
+            index = event.batch - self._batches[0].number
+            if 0 <= index < len(self._batches):
+                self._batches[index].verdicts = event.verdicts
         while self._batches and self._batches[0].verdicts is not None:
             self._settle(self._batches.popleft(), now)
         if self.received.unacked and (
@@ -371,7 +408,7 @@ class Session:
             if verdict is ACCEPTED:
                 continue
             if verdict.outcome is Outcome.BUSY:  # QB-67: unacknowledged, the peer keeps it
-                busy = verdict
+                busy = message, verdict
                 entries = list(takewhile(lambda entry: entry is not message, entries))  # noqa: B023 - used at once
                 break
             if (cursor := verdict.cursor) is not None:
@@ -382,9 +419,13 @@ class Session:
             for recoverable, run in groupby(entries, _delivery):
                 self._count_decided(recoverable, len(list(run)), now)
         if busy is not None:
-            raise ProtocolError("quota", busy.reason)
+            if self.received.unacked:  # what came before it is decided
+                self._send_session_ack(now)
+            raise _closing(*busy)
         for message, cursor in streams.values():
-            self._order_acks.schedule(message, cursor, now.mono)
+            early = self._order_acks.schedule(message, cursor, now.mono)
+            if early is not None and self._order_ack_room > 0:
+                self._send_order_ack(early, now)
 
     def _count_decided(self, recoverable: int, count: int, now: Instant) -> None:
         """An ack leaves when half a window is full, or one more would not fit into its flags."""
@@ -447,6 +488,7 @@ class Session:
             return
         while self._outgoing and self.sent.unacked < self._send_window:
             packet, token = self._outgoing.popleft()
+            self._order_acks_waiting -= token == INTERNAL_TOKEN
             self._send_user_message(packet, token, now)
 
     def _send_user_message(self, packet: UserMessage, token: int, now: Instant) -> None:
@@ -479,16 +521,27 @@ class Session:
         if self.state is SessionState.OPEN:
             self._send_order_acks(now.mono, now)
 
+    @property
+    def _order_ack_room(self) -> int:
+        """A peer that acknowledges nothing does not make us pile up order acks: a later one says
+        all that an earlier one would have said."""
+        return self._settings.window - self._order_acks_waiting
+
     def _send_order_acks(self, due: float, now: Instant) -> None:
-        for stream in self._order_acks.due(due):
-            packet = order_ack(
-                stream,
-                local=self._local,
-                peer=self.peer,
-                ordinal=self._ordinals(),
-                now=int(now.unix),
-            )
-            self._outgoing.append((packet, INTERNAL_TOKEN))
+        streams = self._order_acks.due(due)
+        while self._order_ack_room > 0 and (stream := next(streams, None)) is not None:
+            self._send_order_ack(stream, now)
+
+    def _send_order_ack(self, stream: OrderStream, now: Instant) -> None:
+        packet = order_ack(
+            stream,
+            local=self._local,
+            peer=self.peer,
+            ordinal=self._ordinals(),
+            now=int(now.unix),
+        )
+        self._outgoing.append((packet, INTERNAL_TOKEN))
+        self._order_acks_waiting += 1
         self._pump(now)
 
     def _on_timer(self, timer: Timer, now: Instant) -> None:

@@ -11,6 +11,7 @@ What a client may hold here is bounded: calls, bytes, contexts, and the time for
 from __future__ import annotations
 
 from enum import Enum, IntEnum, auto
+from functools import partial
 from typing import assert_never
 
 from bridge.model.errors import ProtocolError, WireError
@@ -30,7 +31,7 @@ from bridge.protocol.rpc.dialogue import (
     Withdraw,
 )
 from bridge.protocol.rpc.fragments import LARGEST, SMALLEST, Target, cut
-from bridge.protocol.rpc.ntlm import AuthFailed
+from bridge.protocol.rpc.ntlm import Acceptor, AuthFailed
 from bridge.protocol.rpc.presentation import Presentation
 from bridge.protocol.rpc.requests import ACCESS_DENIED, CANCELLED, Complete, NotTaken, Requests
 from bridge.protocol.rpc.seal import BadSeal, Piece
@@ -62,6 +63,7 @@ class Timer(IntEnum):
     BIND = auto()
     AUTHENTICATION = auto()
     REQUEST = auto()
+    PROOF = auto()
 
 
 class Association:
@@ -79,7 +81,7 @@ class Association:
         self._connection, self.peer, self._local = connection, peer, local
         self._reader = FragmentReader()
         self._presentation = Presentation(runtime.served)
-        self._security = SecurityTable(runtime.acceptor)
+        self._security = SecurityTable(partial(_acceptor, runtime, peer))
         self._group = 0
         self._max_xmit = self._max_recv = SMALLEST
         self._requests = Requests(runtime.limits, self._presentation)
@@ -106,6 +108,12 @@ class Association:
 
     def next_wakeup(self) -> float | None:
         return None if self.state is State.CLOSED else self._timers.next_wakeup()
+
+    @property
+    def is_known(self) -> bool:
+        """Bound, and by a proved name where calls need one."""
+        is_proved = self._limits.anonymous or self._security.is_proved
+        return self.state is State.BOUND and is_proved
 
     @property
     def held(self) -> int:
@@ -197,6 +205,7 @@ class Association:
         self._max_xmit = min(max(bind.max_recv, SMALLEST), LARGEST)
         self._max_recv = min(max(bind.max_xmit, SMALLEST), LARGEST)
         self._timers.stop(Timer.BIND)
+        self._watch_proof(now)
         self._send(self._ack(PduType.BIND_ACK, fragment, bind, verifier))
 
     def _enter(self, wanted: int) -> bool:
@@ -238,6 +247,14 @@ class Association:
             self._timers.start_if_idle(Timer.AUTHENTICATION, deadline)
         else:
             self._timers.stop(Timer.AUTHENTICATION)
+        self._watch_proof(now)
+
+    def _watch_proof(self, now: Instant) -> None:
+        """Anonymous connections, as to the endpoint mapper, are short."""
+        if self.is_known:
+            self._timers.stop(Timer.PROOF)
+        elif self.state is State.BOUND:
+            self._timers.start_if_idle(Timer.PROOF, now.mono + self._limits.proof_timeout)
 
     def _ack(
         self, kind: PduType, fragment: Fragment, bind: Bind, verifier: Verifier | None
@@ -319,6 +336,10 @@ class Association:
 
     def _fault(self, call_id: int, status: int, context: int, did_not_execute: bool) -> None:
         self._send(FaultPdu(call_id, status, context, did_not_execute).pack())
+
+
+def _acceptor(runtime: Runtime, peer: str, auth_type: int, level: AuthLevel) -> Acceptor | None:
+    return runtime.acceptor(auth_type, level, peer)
 
 
 def _whole_bind(fragment: Fragment) -> Bind:

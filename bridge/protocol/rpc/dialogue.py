@@ -8,7 +8,7 @@ import msgspec
 
 from bridge.protocol.commands import Close
 from bridge.protocol.events import BytesReceived, PeerClosed, Tick
-from bridge.protocol.rpc.calls import Call
+from bridge.protocol.rpc.calls import AuthLevel, Call
 from bridge.protocol.rpc.fragments import Stub
 from bridge.protocol.rpc.groups import AssociationGroups
 from bridge.protocol.rpc.ntlm import Acceptor
@@ -25,6 +25,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     bind_timeout: float = 30.0
     authentication_timeout: float = 60.0
     request_timeout: float = 120.0  # first fragment to last
+    anonymous: bool = True  # calls need no name
+    proof_timeout: float = 300.0  # for a name, where calls need one
 
 
 class Answered(msgspec.Struct, frozen=True, gc=False):
@@ -81,5 +83,6 @@ class Runtime(msgspec.Struct, frozen=True):
 
     served: Sequence[Syntax]
     groups: AssociationGroups
-    acceptor: Callable[[int], Acceptor | None]  # a new one of this auth_type, if we have it
+    # A new one of this auth_type for this level and the peer's address, if we have it.
+    acceptor: Callable[[int, AuthLevel, str], Acceptor | None]
     limits: Limits = Limits()

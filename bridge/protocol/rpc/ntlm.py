@@ -1,6 +1,7 @@
 """NTLM, the side that lets in: a challenge goes out, a proof comes back. MS-NLMP 3.2
 
-Only NTLMv2 with extended session security: NTLMv1, LM, guests and the anonymous are refused. The
+Only NTLMv2 with extended session security: NTLMv1, LM, guests and the anonymous are refused. Where
+PDUs are signed or sealed the keys have 128 bits: 40 and 56 can be found by trying them all. The
 proof is checked over the bytes as they came, because clients do not agree on how they end.
 """
 
@@ -13,6 +14,7 @@ import msgspec
 
 from bridge.model.errors import ProtocolError, WireError
 from bridge.protocol.events import Instant
+from bridge.protocol.rpc.guesses import Guesses
 from bridge.protocol.rpc.seal import NtlmSeal, Seal, rc4
 from bridge.wire.cursor import encode_utf16
 from bridge.wire.rpc.ntlm import (
@@ -42,13 +44,15 @@ _OURS: Final = NtlmFlags.TARGET_TYPE_SERVER | NtlmFlags.TARGET_INFO
 _KEYS: Final = NtlmFlags.EXTENDED_SESSIONSECURITY | NtlmFlags.KEY_128 | NtlmFlags.KEY_EXCH
 _FILETIME_EPOCH_S: Final = 11_644_473_600
 _NOBODY: Final = bytes(16)  # the key of a user that does not exist
+WEAK_KEY: Final = "rpc-auth-weak-key"
+GUESSING: Final = "rpc-auth-guessing"
 
 
 class AuthFailed(ProtocolError):
     """Who this is could not be shown. `detail` is for our log, the peer hears nothing of it."""
 
-    def __init__(self, detail: str) -> None:
-        super().__init__("rpc-auth-failed", detail)
+    def __init__(self, detail: str, reason: str = "rpc-auth-failed") -> None:
+        super().__init__(reason, detail)
 
 
 class Accounts(Protocol):
@@ -85,10 +89,22 @@ class Acceptor(Protocol):
 
 
 class NtlmAcceptor:
-    """`nonce`: eight bytes that were never used before."""
+    """`nonce`: eight bytes that were never used before. `strong`: the keys protect PDUs."""
 
-    def __init__(self, accounts: Accounts, host: HostNames, nonce: bytes) -> None:
+    def __init__(
+        self,
+        accounts: Accounts,
+        host: HostNames,
+        nonce: bytes,
+        *,
+        guesses: Guesses | None = None,
+        peer: str = "",
+        strong: bool = False,
+    ) -> None:
         self._accounts, self._host, self._nonce = accounts, host, nonce
+        self._guesses = Guesses() if guesses is None else guesses
+        self._peer = peer
+        self._needed = _NEEDED | NtlmFlags.KEY_128 if strong else _NEEDED
         self._negotiate = b""
         self._challenge = b""
         self._flags = 0
@@ -100,7 +116,7 @@ class NtlmAcceptor:
             if not self._challenge:
                 return self._on_negotiate(token, now)
             if self.seal is None:
-                self._on_authenticate(Authenticate.unpack(token))
+                self._on_authenticate(Authenticate.unpack(token), now)
                 return b""
         except WireError as error:
             raise AuthFailed(error.detail) from error
@@ -108,13 +124,18 @@ class NtlmAcceptor:
 
     def _on_negotiate(self, token: bytes, now: Instant) -> bytes:
         wanted = Negotiate.unpack(token).flags
-        if wanted & _NEEDED != _NEEDED:
-            raise AuthFailed(f"NTLM flags {wanted:08x}: NTLMv2 needs Unicode, extended security")
+        self._require(wanted)
         self._flags = wanted & _SUPPORTED | _OURS
         self._negotiate = token
         challenge = Challenge(self._flags, self._nonce, self._host.netbios, self._info(now))
         self._challenge = challenge.pack()
         return self._challenge
+
+    def _require(self, flags: int) -> None:
+        if flags & _NEEDED != _NEEDED:
+            raise AuthFailed(f"NTLM flags {flags:08x}: NTLMv2 needs Unicode, extended security")
+        if flags & self._needed != self._needed:
+            raise AuthFailed(f"NTLM flags {flags:08x}: 128-bit keys required", WEAK_KEY)
 
     def _info(self, now: Instant) -> bytes:
         """The time makes clients prove that the messages came as they were sent. 3.1.5.1.2"""
@@ -129,18 +150,24 @@ class NtlmAcceptor:
             }
         )
 
-    def _on_authenticate(self, message: Authenticate) -> None:
+    def _on_authenticate(self, message: Authenticate, now: Instant) -> None:
         name = f"{message.domain}\\{message.user}" if message.domain else message.user
         self._check_shape(message)
+        wait_s = self._guesses.wait_s(self._peer, message.user, now.mono)
+        if wait_s:
+            detail = f"too many wrong passwords, {wait_s:.0f} s to wait: {name}"
+            raise AuthFailed(detail, GUESSING)
         response = NtResponse.unpack(message.nt_response)
         known = self._accounts.nt_hash(message.user, message.domain)
         owf = ntowf_v2(known or _NOBODY, message.user, message.domain)
         proof = _hmac_md5(owf, self._nonce + response.blob)
         if not hmac.compare_digest(proof, response.proof) or known is None:
+            self._guesses.wrong(self._peer, message.user, now.mono)
             raise AuthFailed(f"wrong name or password: {name}")
         key = self._session_key(message, _hmac_md5(owf, proof))
         if response.av_flags & AV_MIC_PRESENT:
             self._check_mic(message, key)
+        self._guesses.right(self._peer, message.user)
         self.seal = NtlmSeal(key, message.flags)
         self.user = name
 
@@ -149,7 +176,8 @@ class NtlmAcceptor:
             raise AuthFailed("anonymous")
         if "\\" in message.user or "\\" in message.domain:  # would read as another's name
             raise AuthFailed("a name with a backslash")
-        if message.flags & _KEYS & ~self._flags or not message.flags & _NEEDED == _NEEDED:
+        self._require(message.flags)
+        if message.flags & _KEYS & ~self._flags:
             raise AuthFailed(f"NTLM flags {message.flags:08x} were not agreed on")
 
     def _session_key(self, message: Authenticate, base: bytes) -> bytes:

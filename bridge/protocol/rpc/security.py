@@ -86,10 +86,15 @@ class SecurityContext:
 class SecurityTable:
     """The contexts of one connection by their auth_context_id."""
 
-    def __init__(self, make: Callable[[int], Acceptor | None]) -> None:
+    def __init__(self, make: Callable[[int, AuthLevel], Acceptor | None]) -> None:
         self._make = make
         self._contexts: dict[int, SecurityContext] = {}
         self._latest: SecurityContext | None = None
+
+    @property
+    def is_proved(self) -> bool:
+        """Some context has shown its name."""
+        return any(context.protection is not None for context in self._contexts.values())
 
     @property
     def pending(self) -> bool:
@@ -113,7 +118,7 @@ class SecurityTable:
     def _begin(self, verifier: Verifier) -> SecurityContext:
         if not AuthLevel.CONNECT <= verifier.level <= AuthLevel.PRIVACY:
             raise ProtocolError("rpc-auth-level", str(verifier.level))
-        acceptor = self._make(verifier.type)
+        acceptor = self._make(verifier.type, AuthLevel(verifier.level))
         if acceptor is None:
             raise UnknownAuthType(verifier.type)
         if len(self._contexts) >= MOST:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from codecs import utf_16_le_decode
 from struct import Struct
 from typing import Final, Self
 
 import msgspec
 
 from bridge.model.errors import WireError
-from bridge.wire.cursor import encode_utf16z, pad4
+from bridge.wire.cursor import decode_utf16, encode_utf16z, pad4
 
 # PropertiesHeader.ack_flags
 ACK_ARRIVAL: Final = 0x01  # PA
@@ -102,7 +101,7 @@ class PropertiesHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             raise WireError("MessagePropertiesHeader.AllocationBodySize", allocation_size, _SECTION)
         text = ""
         if label_length:
-            text = utf_16_le_decode(data[label:extension], "surrogatepass", True)[0]
+            text = decode_utf16(data[label:extension])
             if text[-1] == "\0":
                 text = text[:-1]
         header = cls(

@@ -151,8 +151,10 @@ def _label(text: str) -> str:
     units = encode_utf16(text)
     if len(units) <= 2 * _MAX_LABEL:
         return text
-    cut = decode_utf16(units[: 2 * _MAX_LABEL])
-    return cut[:-1] if "\ud800" <= cut[-1] <= "\udbff" else cut  # not half a character
+    end = 2 * _MAX_LABEL
+    if 0xD8 <= units[end - 1] <= 0xDB:  # half of a character would remain
+        end -= 2
+    return decode_utf16(units[:end])
 
 
 def _services_fields(services: Services) -> dict[str, Any]:

@@ -38,19 +38,21 @@ from bridge.wire.srmp.values import (
     parse_date,
     parse_guid,
     parse_id,
+    parse_name,
     parse_number,
     parse_stream_id,
     parse_url,
     trim,
 )
 
-_MUST_UNDERSTAND: Final = f"{SOAP}}}mustUnderstand"
+_MUST_UNDERSTAND: Final = (SOAP, "mustUnderstand")
 _MULTICAST: Final = re.compile(r"MSMQ:MULTICAST=[0-9.]{7,15}:[0-9]{1,5}", re.I)
 _MAX_PRIORITY: Final = 7
+MAX_NAMES: Final = 8192  # as in a binary packet: the specification has no limit
 _KNOWN: Final = frozenset(
-    {f"{RP}}}path", f"{MSMQ}}}Msmq", f"{DS}}}Signature"}
-    | {f"{SRMP}}}{name}" for name in ("properties", "services", "stream", "Stream")}
-    | {f"{SRMP}}}{name}" for name in ("deliveryReceipt", "commitmentReceipt", "streamReceipt")}
+    {(RP, "path"), (MSMQ, "Msmq"), (DS, "Signature")}
+    | {(SRMP, name) for name in ("properties", "services", "stream", "Stream")}
+    | {(SRMP, name) for name in ("deliveryReceipt", "commitmentReceipt", "streamReceipt")}
 )
 
 
@@ -58,8 +60,7 @@ def read_envelope(data: bytes) -> Envelope:
     header, _ = _sections(parse_xml(data))
     for entry in header.children:
         if entry.tag not in _KNOWN and _is_mandatory(entry):
-            name = entry.tag.rpartition("}")[2]
-            raise WireError("mustUnderstand", name[:40], "SOAP 1.1 4.2.3: not understood")
+            raise WireError("mustUnderstand", entry.tag[1][:40], "SOAP 1.1 4.2.3: not understood")
     path = _mandatory(_require(header, RP, "path"))
     properties = _mandatory(_require(header, SRMP, "properties"))
     msmq = _msmq(_optional(header, MSMQ, "Msmq"))
@@ -102,9 +103,9 @@ def place_of_to(data: bytes) -> slice:
 
 def _sections(root: Element) -> tuple[Element, Element]:
     """MC-MQSRM 2.2.2: Header is the first child, Body comes directly after it."""
-    if root.tag != f"{SOAP}}}Envelope":
-        raise WireError("Envelope", root.tag[:80], "SR-5: se:Envelope")
-    expected = [f"{SOAP}}}Header", f"{SOAP}}}Body"]
+    if root.tag != (SOAP, "Envelope"):
+        raise WireError("Envelope", root.tag[1][:80], "SR-5: se:Envelope")
+    expected = [(SOAP, "Header"), (SOAP, "Body")]
     if [child.tag for child in root.children[:2]] != expected:
         raise WireError("Envelope", len(root.children), "SR-5: Header, then Body")
     if any(child.tag in expected for child in root.children[2:]):
@@ -118,12 +119,12 @@ def _is_mandatory(entry: Element) -> bool:
 
 def _mandatory(entry: Element) -> Element:
     if not _is_mandatory(entry):
-        raise WireError("mustUnderstand", entry.tag.rpartition("}")[2], "SR-5: must be 1")
+        raise WireError("mustUnderstand", entry.tag[1][:40], "SR-5: must be 1")
     return entry
 
 
 def _optional(parent: Element, space: str, name: str) -> Element | None:
-    return parent.find(f"{space}}}{name}")
+    return parent.find((space, name))
 
 
 def _require(parent: Element, space: str, name: str) -> Element:
@@ -152,7 +153,7 @@ def _destination(text: str) -> str:
 def _via(rev: Element | None) -> str:
     """Neither empty nor in a form that we know: no response queue. MC-MQSRM 2.2.4.4"""
     via = None if rev is None else _optional(rev, RP, "via")
-    text = "" if via is None else _text(via)
+    text = "" if via is None else parse_name("via", _text(via))
     return text if is_url(text) or text.startswith(MSMQ_PREFIX) else ""
 
 
@@ -286,7 +287,7 @@ def _correlation(parent: Element) -> bytes | None:
 def _provider(element: Element | None) -> Provider | None:
     if element is None:
         return None
-    name = _text(_require(element, MSMQ, "Name"))
+    name = parse_name("Name", _text(_require(element, MSMQ, "Name")))
     return Provider(type=_number(element, "Type"), name=name)
 
 
@@ -296,4 +297,7 @@ def _names(parent: Element, name: str) -> tuple[str, ...]:
     text = "" if found is None else trim(found.text)
     if "," in text:
         raise WireError(name, text[:80], "MS-MQMQ 2.1.1: no comma in a name")
-    return tuple(text.split())
+    names = tuple(text.split(None, MAX_NAMES))
+    if len(names) > MAX_NAMES:
+        raise WireError(name, len(names), f"at most {MAX_NAMES} names")
+    return tuple(parse_name(name, one) for one in names)

@@ -17,6 +17,7 @@ import msgspec
 from bridge.model.errors import WireError
 from bridge.wire.srmp.tree import Element, source_of
 from bridge.wire.srmp.values import base64_text, escape, parse_base64, trim
+from bridge.wire.xml_names import Name
 
 DS: Final = "http://www.w3.org/2000/02/xmldsig#"  # the draft's, not 2000/09
 DSA: Final = DS + "dsa"
@@ -127,8 +128,8 @@ def _attribute(text: str) -> str:
     return escape("Signature", text).translate(_IN_ATTRIBUTE)
 
 
-def _tag(local: str) -> str:
-    return f"{DS}}}{local}"
+def _tag(local: str) -> Name:
+    return DS, local
 
 
 def _only(parent: Element, local: str) -> Element:
@@ -139,19 +140,19 @@ def _only(parent: Element, local: str) -> Element:
 
 
 def _algorithm(element: Element) -> str:
-    return trim(element.attributes.get("Algorithm", ""))
+    return trim(element.attributes.get(("", "Algorithm"), ""))
 
 
 def _base64(element: Element) -> bytes:
     try:
         return parse_base64("Signature", element.text)
     except WireError:
-        raise _Flawed(f"{element.tag.rpartition('}')[2]} is not base64") from None
+        raise _Flawed(f"{element.tag[1]} is not base64") from None
 
 
 def _reference(element: Element) -> Reference:
     return Reference(
-        uri=trim(element.attributes.get("URI", "")),
+        uri=trim(element.attributes.get(("", "URI"), "")),
         method=_algorithm(_only(element, "DigestMethod")),
         digest=_base64(_only(element, "DigestValue")),
     )

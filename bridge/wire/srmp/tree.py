@@ -1,7 +1,8 @@
 """The XML of an envelope as a small tree with its namespaces resolved.
 
 An envelope comes from anybody. No DTD, so no entities and nothing to fetch; no processing
-instructions (SOAP 1.1 forbids both); bounded size, depth and number of nodes.
+instructions (SOAP 1.1 forbids both); bounded size, depth, number of nodes and size of a tag; names
+are not expanded (see `xml_names`). The time is linear in the size.
 
 Not lxml: libxml2 keeps every name it has ever read in a dictionary that lives as long as the
 thread, and a stranger chooses the names. expat forgets them with the parser, and what we need of
@@ -16,37 +17,39 @@ from typing import Final
 from xml.parsers import expat
 
 from bridge.model.errors import WireError
+from bridge.wire.xml_names import BadXml, HugeXml, Name, Names, read_xml
 
 MAX_ENVELOPE: Final = 4 << 20  # bytes; the message data that SRMP allows. MC-MQSRM 1.6
 MAX_DEPTH: Final = 64
-MAX_NODES: Final = 20_000  # elements and attributes
+MAX_NODES: Final = 20_000  # elements, attributes and namespace declarations
 
-_START_TAG: Final = re.compile(rb"<(?:[^>\"']|\"[^\"]*\"|'[^']*')*>")
+# One step per attribute and none to go back to: a step per byte costs a hundred bytes of memory.
+_START_TAG: Final = re.compile(rb"""<[^>"']*+(?:(?:"[^"]*+"|'[^']*+')[^>"']*+)*+>""")
 
 
 class Element:
-    """`tag` and the names of attributes are `namespace}local`."""
+    """`tag` and the names of attributes are pairs of namespace and local name."""
 
     __slots__ = ("_index", "_parts", "attributes", "children", "end", "start", "tag")
 
-    def __init__(self, tag: str, attributes: dict[str, str], start: int) -> None:
+    def __init__(self, tag: Name, attributes: dict[Name, str], start: int) -> None:
         self.tag = tag
         self.attributes = attributes
         self.children: list[Element] = []
         self.start = start  # where it lies in the text, in bytes
         self.end = start
         self._parts: list[str] = []
-        self._index: dict[str, Element | None] | None = None
+        self._index: dict[Name, Element | None] | None = None
 
     @property
     def text(self) -> str:
         """Its own characters, white space and all, without those of its children."""
         return "".join(self._parts)
 
-    def named(self, tag: str) -> Iterator[Element]:
+    def named(self, tag: Name) -> Iterator[Element]:
         return (child for child in self.children if child.tag == tag)
 
-    def find(self, tag: str) -> Element | None:
+    def find(self, tag: Name) -> Element | None:
         """The child of that name. Two are a WireError: two readers would choose differently."""
         if self._index is None:
             self._index = {}
@@ -54,7 +57,7 @@ class Element:
                 self._index[child.tag] = None if child.tag in self._index else child
         found = self._index.get(tag, self)
         if found is None:
-            raise WireError(tag.rpartition("}")[2][:40], "twice", "SR-5: at most once")
+            raise WireError(tag[1][:40], "twice", "SR-5: at most once")
         return None if found is self else found
 
 
@@ -63,7 +66,7 @@ def parse_xml(data: bytes) -> Element:
     if len(data) > MAX_ENVELOPE:
         raise WireError("Envelope", len(data), f"SR-5: at most {MAX_ENVELOPE} bytes")
     _require_utf8(data)
-    parser = expat.ParserCreate("utf-8", "}")
+    parser = expat.ParserCreate("utf-8")
     builder = _Builder(parser)
     parser.buffer_text = True
     parser.StartElementHandler = builder.start
@@ -72,10 +75,11 @@ def parse_xml(data: bytes) -> Element:
     parser.StartDoctypeDeclHandler = builder.doctype
     parser.ProcessingInstructionHandler = builder.instruction
     try:
-        parser.Parse(data, True)
-    except expat.ExpatError as error:
-        reason = expat.ErrorString(error.code)
-        raise WireError("Envelope", reason, "SR-5: well-formed XML") from None
+        read_xml(parser, data)
+    except BadXml as error:
+        raise WireError("Envelope", str(error), "MC-MQSRM 2.2: well-formed XML") from None
+    except HugeXml as error:
+        raise WireError("Envelope", str(error), "SOAP 1.1 section 3: too large") from None
     finally:
         builder.release()
     return builder.root
@@ -92,13 +96,14 @@ def _require_utf8(data: bytes) -> None:
 
 
 class _Builder:
-    __slots__ = ("_nodes", "_open", "_parser", "root")
+    __slots__ = ("_names", "_nodes", "_open", "_parser", "root")
 
     root: Element  # once it has been read
 
     def __init__(self, parser: expat.XMLParserType) -> None:
         self._parser = parser
         self._open: list[Element] = []
+        self._names = Names()
         self._nodes = 0
 
     def release(self) -> None:
@@ -111,7 +116,8 @@ class _Builder:
             raise WireError("Envelope", self._nodes, f"SR-5: at most {MAX_NODES} nodes")
         if len(self._open) >= MAX_DEPTH:
             raise WireError("Envelope", MAX_DEPTH + 1, f"SR-5: at most {MAX_DEPTH} levels")
-        element = Element(tag, attributes, self._parser.CurrentByteIndex)
+        name, named = self._names.open(tag, attributes)
+        element = Element(name, named, self._parser.CurrentByteIndex)
         if self._open:
             self._open[-1].children.append(element)
         else:
@@ -121,6 +127,7 @@ class _Builder:
     def end(self, _tag: str) -> None:
         # After `<a/>` expat stands behind the tag, before `</a>` in front of it.
         self._open.pop().end = self._parser.CurrentByteIndex
+        self._names.close()
 
     def characters(self, text: str) -> None:
         self._open[-1]._parts.append(text)
@@ -136,7 +143,7 @@ def content_of(element: Element, data: bytes) -> slice:
     """What stands between the tags of an element that has both."""
     tag = _START_TAG.match(data, element.start)
     if tag is None or tag[0].endswith(b"/>"):
-        raise WireError(element.tag.rpartition("}")[2][:40], "empty", "SR-5: a text")
+        raise WireError(element.tag[1][:40], "empty", "SR-5: a text")
     return slice(tag.end(), element.end)
 
 

@@ -21,6 +21,8 @@ NEVER: Final = 0x7FFFFFFF  # 20380119T031407, written for "does not expire"
 U32: Final = 0xFFFFFFFF
 U64: Final = 0xFFFFFFFFFFFFFFFF
 MAX_URL: Final = 2048
+MAX_NAME: Final = 0x7FFF  # characters of any other name: what a binary packet has room for
+MAX_BASE64: Final = 0xFFFF  # characters; a signature has 64 bytes
 
 _SPACE: Final = " \t\r\n"  # what XML calls white space; str.strip() takes more
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -82,6 +84,13 @@ def date_text(seconds: int) -> str:
     return f"{moment.year:04}{moment:%m%dT%H%M%S}"
 
 
+def parse_name(field: str, text: str) -> str:
+    """A format name, or the name of a provider."""
+    if len(text) > MAX_NAME:
+        raise WireError(field, len(text), f"at most {MAX_NAME} characters")
+    return text
+
+
 def is_url(text: str) -> bool:
     return len(text) <= MAX_URL and _URL.fullmatch(text) is not None
 
@@ -93,6 +102,8 @@ def parse_url(field: str, text: str) -> str:
 
 
 def parse_base64(field: str, text: str) -> bytes:
+    if len(text) > MAX_BASE64:
+        raise WireError(field, len(text), f"at most {MAX_BASE64} characters of base64")
     try:
         return b64decode("".join(text.split()), validate=True)
     except (Base64Error, ValueError):

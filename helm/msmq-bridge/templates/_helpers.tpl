@@ -116,6 +116,22 @@ sasl.password: {file: {{ $secrets }}/{{ $name }}/password}
 {{- concat $own (default list (default dict .Values.config.admin).names) | uniq | toYaml }}
 {{- end }}
 
+{{/* Whether the user's own bridge.yaml names the token; then the chart has none. */}}
+{{- define "msmq-bridge.ownToken" -}}
+{{- default "" (default dict .Values.config.admin).token_file }}
+{{- end }}
+
+{{/* The Secret that has the token of the admin port. */}}
+{{- define "msmq-bridge.tokenSecret" -}}
+{{- default (include "msmq-bridge.named" (list . "admin-token")) .Values.admin.tokenSecret }}
+{{- end }}
+
+{{/* Networks that the NetworkPolicy lets in; a load balancer keeps `service.sourceRanges` itself. */}}
+{{- define "msmq-bridge.senders" -}}
+{{- $byNode := or .Values.hostPorts (and .Values.service.enabled (eq .Values.service.type "NodePort")) }}
+{{- ternary (default .Values.networkPolicy.senders .Values.service.sourceRanges) .Values.networkPolicy.senders $byNode | toYaml }}
+{{- end }}
+
 {{/* bridge.yaml: the user's, with what only the chart can know. */}}
 {{- define "msmq-bridge.config" -}}
 {{- $listen := dict "host" "0.0.0.0" "admin" .Values.admin.port "admin_host" "0.0.0.0" }}
@@ -128,6 +144,9 @@ sasl.password: {file: {{ $secrets }}/{{ $name }}/password}
 {{- $kafka := include "msmq-bridge.kafka" . | fromYaml }}
 {{- $config := mergeOverwrite (dict "kafka" $kafka) (deepCopy .Values.config) }}
 {{- $admin := dict "names" (include "msmq-bridge.adminNames" . | fromYamlArray) }}
+{{- if not (include "msmq-bridge.ownToken" .) }}
+{{- $_ := set $admin "token_file" "/etc/msmq-bridge/admin/token" }}
+{{- end }}
 {{- $own := dict "listen" $listen "admin" $admin "data" "/var/lib/msmq-bridge" "mappings" "/etc/msmq-bridge/mappings" }}
 {{- mergeOverwrite $config $own | toYaml }}
 {{- end }}
@@ -187,6 +206,35 @@ sasl.password: {file: {{ $secrets }}/{{ $name }}/password}
 {{- end }}
 {{- if not (or .Values.service.enabled .Values.hostPorts) }}
 {{- fail "service.enabled and hostPorts are both off, so nobody can send anything" }}
+{{- end }}
+{{- include "msmq-bridge.checkOpen" . }}
+{{- if and .Values.admin.tokenSecret (include "msmq-bridge.ownToken" .) }}
+{{- fail "admin.tokenSecret and config.admin.token_file are both there; keep one" }}
+{{- end }}
+{{- end }}
+
+{{/* Ports that face the world are open to all only when the values say it in so many words. */}}
+{{- define "msmq-bridge.checkOpen" -}}
+{{- $service := .Values.service }}
+{{- $type := ternary $service.type "ClusterIP" $service.enabled }}
+{{- $byNode := or .Values.hostPorts (eq $type "NodePort") }}
+{{- $what := ternary "hostPorts" (printf "service.type %s" $type) .Values.hostPorts }}
+{{- if $service.openToAll }}
+{{- if $service.sourceRanges }}
+{{- fail "service.openToAll and service.sourceRanges contradict each other; keep one" }}
+{{- end }}
+{{- else if or $byNode (eq $type "LoadBalancer") }}
+{{- if not $service.sourceRanges }}
+{{- fail (printf "%s opens the listeners to every network: list the senders' networks in service.sourceRanges, or set service.openToAll: true" $what) }}
+{{- end }}
+{{- if $byNode }}
+{{- if not .Values.networkPolicy.enabled }}
+{{- fail (printf "%s: only the NetworkPolicy keeps service.sourceRanges: set networkPolicy.enabled: true, or service.openToAll: true" $what) }}
+{{- end }}
+{{- if and $service.enabled (ne $type "ClusterIP") (ne $service.externalTrafficPolicy "Local") }}
+{{- fail (printf "%s: service.externalTrafficPolicy Cluster hides the senders' addresses from service.sourceRanges: set Local, or service.openToAll: true" $what) }}
+{{- end }}
+{{- end }}
 {{- end }}
 {{- end }}
 

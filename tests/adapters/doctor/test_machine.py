@@ -34,7 +34,7 @@ def asked(folder: Path, appliance: FakeAppliance) -> tuple[Visit, Finding]:
     looking = visit(folder)
 
     async def run() -> Finding:
-        async with admin_server(appliance) as url:
+        async with admin_server(appliance, data=folder / "data") as url:
             write_runtime(folder / "data", url, 1)
             return await asyncio.to_thread(one, machine.appliance, looking)
 
@@ -153,6 +153,20 @@ def test_a_port_that_somebody_has(tmp_path: Path, kind: str) -> None:
     assert (finding.result, finding.about) == (Result.FAIL, kind)
     assert "in use" in finding.found
     assert f"sport = :{port}" in finding.mend
+
+
+def test_rpc_ports_stay_closed_without_users(tmp_path: Path) -> None:
+    finding = one(machine.ports, visit(tmp_path, listen=listen()), "rpc")
+    assert (finding.result, "rpc.users" in finding.found) == (Result.SKIP, True)
+    finding = one(machine.ports, visit(tmp_path, listen=listen(rpc=0, rpc_qp=2105)), "rpc")
+    assert finding.result is Result.WARN
+    assert finding.found.startswith("rpc, rpc_qp stay closed")
+    assert "rpc.users" in finding.mend
+    off = dict.fromkeys(machine.RPC)
+    everybody = {"minimum_level": "none"}
+    for settings in ({"listen": listen(**off)}, {"listen": listen(rpc=0), "rpc": everybody}):
+        about = {finding.about for finding in found(machine.ports, visit(tmp_path, **settings))}
+        assert "rpc" not in about
 
 
 def refuse(code: int) -> Callable[..., None]:

@@ -78,6 +78,30 @@ def test_own_settings(
     assert f"--entity-name {name} --add-config {setting}=" in command
 
 
+@pytest.mark.parametrize(
+    ("name", "setting", "value"),
+    [
+        ("own.rejects", "retention.bytes", "-1"),
+        ("own.audit", "retention.bytes", "-1"),
+        ("own.state", "max.compaction.lag.ms", "9223372036854775807"),
+    ],
+)
+def test_topics_of_older_versions_without_a_bound(
+    visit: Visit, cluster: FakeCluster, name: str, setting: str, value: str
+) -> None:
+    cluster.configs[name] = cluster.configs[name] | {setting: value}
+    finding = bad(topics.own_topics, visit)
+    assert (finding.about, finding.result) == (name, Result.WARN)
+    assert f"{setting} not bounded" in finding.found
+    (command,) = finding.commands
+    assert f"--entity-name {name} --add-config {setting}=" in command
+
+
+def test_another_bound_is_fine(visit: Visit, cluster: FakeCluster) -> None:
+    cluster.configs["own.rejects"] = cluster.configs["own.rejects"] | {"retention.bytes": "1000"}
+    assert one(topics.own_topics, visit).result is Result.OK
+
+
 def test_a_longer_retention_is_fine(visit: Visit, cluster: FakeCluster) -> None:
     cluster.configs["own.audit"] = cluster.configs["own.audit"] | {"retention.ms": "-1"}
     assert one(topics.own_topics, visit).result is Result.OK

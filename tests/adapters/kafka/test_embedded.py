@@ -103,6 +103,14 @@ def test_an_open_transaction_hides_what_follows(kafka: EmbeddedKafka) -> None:
     assert [message.value() for message in read_topic(kafka.bootstrap_servers, topic)] == [b"later"]
 
 
+def test_its_files_are_for_our_user_only(broker: EmbeddedKafka) -> None:
+    topic = create_topic(broker.bootstrap_servers, unique("secret"))
+    produce(broker.bootstrap_servers, topic, b"a message")
+    modes = {path: path.stat().st_mode & 0o077 for path in broker.folder.rglob("*")}
+    assert any(path.suffix == ".log" and path.parent.name.startswith(topic) for path in modes)
+    assert [path for path, mode in modes.items() if mode] == []
+
+
 def test_a_restart_keeps_port_cluster_and_data(broker: EmbeddedKafka) -> None:
     topic = create_topic(broker.bootstrap_servers, unique("kept"))
     produce(broker.bootstrap_servers, topic, b"still here")

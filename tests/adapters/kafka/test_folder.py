@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -81,3 +82,27 @@ def test_a_cluster_id_is_22_characters_and_no_option() -> None:
     ids = [new_cluster_id() for _ in range(500)]
     assert {len(text) for text in ids} == {22}
     assert not any(text.startswith("-") for text in ids)
+
+
+def test_its_files_are_for_our_user_only(tmp_path: Path) -> None:
+    """Also those that an earlier version made readable; the folder of the operator stays."""
+    tmp_path.chmod(0o755)
+    before = os.umask(0)
+    try:
+        folder = BrokerFolder(tmp_path)
+        folder.data.mkdir()
+        folder.output.write_bytes(b"")
+        folder.create()
+        folder.clear_logs()
+        folder.write_properties({"a": "b"}, folder.data)
+        folder.write_state(STATE)
+        with folder.owner_lock() as lock:
+            assert lock.try_acquire()
+        BrokerFolder(tmp_path / "new").create()
+    finally:
+        os.umask(before)
+    modes = {path.name: oct(path.stat().st_mode & 0o777) for path in tmp_path.iterdir()}
+    assert {modes.pop(name) for name in ("logs", "new")} == {"0o700"}
+    assert set(modes.values()) == {"0o600"}
+    assert len(modes) == 5
+    assert tmp_path.stat().st_mode & 0o777 == 0o755

@@ -1,7 +1,10 @@
 """Ivy is played by a small `java` here; once the real one is asked, without a network."""
 
+import hashlib
+import os
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -19,12 +22,31 @@ while [ $# -gt 0 ]; do
   shift
 done
 mkdir -p "$libs"
-for jar in kafka_2.13-4.3.1 kafka-clients-4.3.1 scala-library-2.13.18 log4j-api-2.25.4; do
+for jar in @JARS@; do
   echo "	[SUCCESSFUL ] $jar"
   touch "$libs/$jar.jar"
 done
 """
+PLAYED = ("kafka_2.13-4.3.1", "kafka-clients-4.3.1", "scala-library-2.13.18", "log4j-api-2.25.4")
+FAKE_IVY = FAKE_IVY.replace("@JARS@", " ".join(PLAYED))
 BROKEN_IVY = FAKE_IVY.replace("touch", "echo skipped:")
+
+
+# `python -m bridge.adapters.kafka.jars` with a list that knows the empty jars.
+PINNED = f"""
+import hashlib, sys
+from bridge.adapters.kafka import jars
+pins = dict.fromkeys((f"{{n}}.jar" for n in {PLAYED!r}), hashlib.sha256(b"").hexdigest())
+jars._BUNDLE = jars._BUNDLE._replace(pins=pins)
+sys.exit(jars.main())
+"""
+NOTHING = hashlib.sha256(b"").hexdigest()  # what the played Ivy makes
+
+
+def pin(names: Iterable[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if these, empty, were what `jars.sha256` lists."""
+    pins = {f"{name}.jar": NOTHING for name in names}
+    monkeypatch.setattr(jars, "_BUNDLE", jars._BUNDLE._replace(pins=pins))
 
 
 @pytest.fixture
@@ -32,6 +54,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("FAKE_RUNS", str(tmp_path / "runs"))
     monkeypatch.delenv("KAFKA_HOME", raising=False)
+    pin(PLAYED, monkeypatch)
     return tmp_path / "cache" / "msmq-bridge"
 
 
@@ -68,11 +91,61 @@ def test_two_processes_at_once_fetch_once(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     play_ivy(FAKE_IVY, tmp_path, monkeypatch)
-    command = [sys.executable, "-m", "bridge.adapters.kafka.jars"]
+    command = [sys.executable, "-c", PINNED]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     answers = [process.communicate(timeout=60)[0] for process in both]
     assert answers == [f"{cache / 'kafka-4.3.1' / 'libs'}\n"] * 2
     assert runs(tmp_path) == 1
+
+
+def test_another_jar_than_the_known_one_is_not_kept(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A registry, a mirror or a proxy that hands out something else."""
+    play_ivy(FAKE_IVY.replace("touch", "echo evil >"), tmp_path, monkeypatch)
+    evil = hashlib.sha256(b"evil\n").hexdigest()
+    with pytest.raises(BrokerFailed) as caught:
+        kafka_jars()
+    assert f"kafka_2.13-4.3.1.jar has SHA-256 {evil}, expected {NOTHING}; the " in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert [entry.name for entry in cache.iterdir()] == ["kafka-4.3.1.lock"]
+
+
+def test_one_jar_more_is_not_kept(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play_ivy(FAKE_IVY, tmp_path, monkeypatch)
+    pin(PLAYED[:-1], monkeypatch)
+    with pytest.raises(BrokerFailed, match=r"log4j-api.*is not in the list of known jars"):
+        kafka_jars()
+
+
+def test_a_cache_of_before_is_checked_before_it_is_used(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    libs = cache / "kafka-4.3.1" / "libs"
+    libs.mkdir(parents=True)
+    for name in PLAYED:
+        (libs / f"{name}.jar").touch()
+    assert kafka_jars() == libs
+    (libs / "log4j-api-2.25.4.jar").write_bytes(b"evil")
+    with pytest.raises(
+        BrokerFailed, match=r"log4j-api.*; delete .*kafka-4\.3\.1 to fetch it again"
+    ):
+        kafka_jars()
+    assert runs(tmp_path) == 0
+
+
+def test_the_real_list_is_of_the_real_jars(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cache of this machine, with its hashes; `make setup` has filled it."""
+    if os.environ.get("KAFKA_HOME"):
+        pytest.skip("KAFKA_HOME is set: there is no cache")
+    pins = jars._BUNDLE.pins
+    assert len(pins) == 46
+    libs = kafka_jars()
+    assert {jar.name for jar in libs.glob("*.jar")} == set(pins)
+    for name, digest in pins.items():
+        assert hashlib.sha256((libs / name).read_bytes()).hexdigest() == digest
 
 
 def test_a_damaged_cache_is_filled_again(
@@ -93,14 +166,21 @@ def test_a_resolution_without_the_kafka_jar_is_refused(
     assert [entry.name for entry in cache.iterdir()] == ["kafka-4.3.1.lock"]
 
 
-def test_no_network_is_told_in_one_line(
-    cache: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    # Port 1 of loopback refuses: the real Ivy cannot reach anything.
+def test_no_network_is_told_in_one_line(tmp_path: Path) -> None:
+    # Port 1 of loopback refuses: the real Ivy cannot reach anything. A process of its own, so that
+    # what it writes is all that is read.
     proxy = "-Dhttps.proxyHost=127.0.0.1 -Dhttps.proxyPort=1"
-    monkeypatch.setenv("JAVA_TOOL_OPTIONS", proxy)
-    assert jars.main() == 1
-    first, error = capfd.readouterr().err.splitlines()
+    surroundings = {name: value for name, value in os.environ.items() if name != "KAFKA_HOME"}
+    ended = subprocess.run(
+        [sys.executable, "-m", "bridge.adapters.kafka.jars"],
+        env=surroundings | {"XDG_CACHE_HOME": str(tmp_path), "JAVA_TOOL_OPTIONS": proxy},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 1
+    assert ended.stdout == ""
+    first, error = ended.stderr.splitlines()
     assert first.startswith("getting Apache Kafka")
     assert error.startswith("cannot get Apache Kafka 4.3.1: Server access error")
     assert "Connection refused" in error

@@ -149,3 +149,23 @@ def test_a_tail_from_a_place_on(kafka: EmbeddedKafka) -> None:
         assert [message.value() for message in tail.read()] == [b"c"]
     finally:
         tail.close()
+
+
+class _Record:
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def value(self) -> bytes:
+        return bytes(self._size)
+
+    def error(self) -> None:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "next_call"),
+    [(0, 0, 0), (100, 10, 10_000), (100, 0, 10_000), (100, 8 << 20, 1), (100, 1 << 20, 8)],
+)
+def test_a_call_has_only_so_many_bytes(count: int, size: int, next_call: int) -> None:
+    """Records of a flood have megabytes: 10,000 of them would be gigabytes at once."""
+    assert reader._next_call([_Record(size)] * count) == next_call  # type: ignore[list-item]

@@ -3,9 +3,10 @@
 import asyncio
 import itertools
 import time
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
+import msgspec
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Message
 from confluent_kafka.admin import AdminClient
@@ -18,7 +19,7 @@ from bridge.adapters.kafka.reader import read_to_end
 from bridge.adapters.kafka.sink import KafkaShardSink, OwnershipLost
 from bridge.adapters.kafka.topics import OwnTopics, ensure_topics
 from bridge.adapters.telemetry import Telemetry
-from bridge.core.ports import Record, Snapshot, Unit
+from bridge.core.ports import Record, RefusedRecord, Snapshot, Unit, UnitRefused
 from bridge.model.errors import SinkUnavailable
 from tests.adapters.sink_contract import (
     PARTITIONS,
@@ -35,7 +36,7 @@ from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.kafka
 MIB = 1 << 20
-SHARDS = 24
+SHARDS = 32
 
 
 class KafkaCluster:
@@ -123,6 +124,23 @@ class TestKafkaShardSink(SinkContract):
 # -- one transaction ------------------------------------------------------------------------
 
 
+def test_state_of_an_earlier_version_is_found_under_the_name_of_today(
+    shared: KafkaCluster,
+) -> None:
+    """It kept halves of surrogate pairs, which are U+FFFD now; a later entry still counts."""
+
+    async def scene() -> None:
+        sink = shared.sink()
+        await sink.open()
+        await sink.publish(Unit(state={"stream/a/q\ud800": b"1", "stream/a/r\udfff": b"1"}))
+        await sink.publish(Unit(state={"stream/a/r\ufffd": b"2"}))
+        await sink.close()
+        snapshot = await shared.sink().open()
+        assert own_state(snapshot.state) == {"stream/a/q\ufffd": b"1", "stream/a/r\ufffd": b"2"}
+
+    play(scene())
+
+
 def test_a_record_without_a_partition_goes_where_its_key_says(shared: KafkaCluster) -> None:
     async def scene() -> None:
         sink = shared.sink()
@@ -193,6 +211,29 @@ def test_a_unit_of_many_records_is_one_transaction(shared: KafkaCluster) -> None
 
 
 # -- owners ---------------------------------------------------------------------------------
+
+
+def test_a_start_reads_no_more_ids_than_it_can_keep(
+    shared: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A flood of ids must not make the next start slow."""
+    monkeypatch.setattr(module, "SEEN_BYTES", 1000)
+    monkeypatch.setattr(module, "SEEN_STEP", 2)
+
+    async def scene() -> None:
+        sink = shared.sink()
+        await sink.open()
+        for number in range(60):
+            await sink.publish(Unit(seen={str(number): b"%0100d" % number}))
+        again = shared.sink()
+        found = [int(value) for value in (await again.open()).seen]
+        assert found[-1] == 59
+        assert found == list(range(found[0], 60))
+        assert 10 <= len(found) <= 14  # 1,000 bytes, and what came since that was noted
+        await again.close()
+        await sink.close()
+
+    play(scene())
 
 
 def test_an_owner_that_was_replaced_gives_up(shared: KafkaCluster) -> None:  # design D2
@@ -437,3 +478,87 @@ async def _open(sink: KafkaShardSink) -> Snapshot:
             return await sink.open()
         except SinkUnavailable:
             await asyncio.sleep(0.1)
+
+
+# -- what Kafka refuses for good ------------------------------------------------------------
+
+
+def refusing(shared: KafkaCluster, cause: str) -> tuple[Record, str, bool]:
+    """A record that Kafka never takes, the error, and whether it is the topic's fault."""
+    good = record(shared, b"poison")
+    if cause == "key":
+        topic = create_topic(shared.bootstrap, unique("compacted"), 1, cleanup_policy="compact")
+        bad = msgspec.structs.replace(good, topic=topic, partition=0, key=None)
+        return bad, "INVALID_RECORD", False
+    if cause == "time":
+        limit = {"message_timestamp_before_max_ms": "1000"}
+        topic = create_topic(shared.bootstrap, unique("timed"), 1, **limit)
+        bad = msgspec.structs.replace(good, topic=topic, partition=0, timestamp_ms=1000)
+        return bad, "INVALID_TIMESTAMP", False
+    if cause == "partition":
+        return msgspec.structs.replace(good, partition=99), "_UNKNOWN_PARTITION", False
+    size = 9 * MIB if cause == "size here" else 5000
+    topic = create_topic(shared.bootstrap, unique("small"), 1, max_message_bytes="1000")
+    bad = msgspec.structs.replace(good, topic=topic, partition=0, value=b"x" * size)
+    return bad, "MSG_SIZE_TOO_LARGE", False
+
+
+@pytest.mark.parametrize("cause", ["key", "time", "partition", "size", "size here"])
+def test_a_traced_unit_names_the_records_that_are_refused(shared: KafkaCluster, cause: str) -> None:
+    bad, error, _ = refusing(shared, cause)
+    good = [record(shared, b"%d" % number) for number in range(4)]
+    poisoned = Unit(records=[*good[:2], bad, *good[2:]], state={"unit": b"1"})
+
+    async def scene() -> None:
+        sink = shared.sink()
+        await sink.open()
+        with pytest.raises(UnitRefused) as failed:  # nobody asked which
+            await sink.publish(poisoned)
+        assert not failed.value.refused
+        refused: Sequence[RefusedRecord] = ()
+        for _ in range(2):  # of a size, the second time: until then it may be the batch
+            await sink.open()
+            with pytest.raises(UnitRefused) as failed:
+                await sink.publish(poisoned, traced=True)
+            refused = refused or failed.value.refused
+        assert [(r.position, r.topic, r.error) for r in refused] == [(2, bad.topic, error)]
+        before = own_state((await sink.open()).state)
+        rest = Unit(
+            records=good,
+            state={"unit": b"2", "a": b"b"},
+            rejects=[record(shared, b"rejected")],
+            audit=[b"[]"],
+            seen={"s": b"n"},
+        )
+        await sink.publish(rest, traced=True)
+        snapshot = await sink.open()
+        assert own_state(snapshot.state) == {**before, "unit": b"2", "a": b"b"}
+        assert b"n" in snapshot.seen
+        await sink.close()
+
+    play(scene())
+    values = [r.value for r in shared.records()]
+    assert values[-4:] == [r.value for r in good]
+    assert b"poison" not in values
+    assert shared.rejects()[-1].value == b"rejected"
+
+
+def test_a_unit_for_a_topic_that_is_gone_can_be_let_go(shared: KafkaCluster) -> None:
+    topic = create_topic(shared.bootstrap, unique("gone"), 1)
+    lost = msgspec.structs.replace(record(shared, b"lost"), topic=topic, partition=0)
+
+    async def scene() -> None:
+        sink = shared.sink()
+        await sink.open()
+        await sink.publish(Unit(records=[lost], state={"unit": b"1"}))
+        admin = AdminClient({"bootstrap.servers": shared.bootstrap})
+        admin.delete_topics([topic])[topic].result(30)
+        publishing = asyncio.create_task(sink.publish(Unit(records=[lost], state={"unit": b"2"})))
+        await asyncio.sleep(0)  # it is queued; some brokers say no at once, others never do
+        sink.let_go()
+        with pytest.raises(SinkUnavailable):
+            await asyncio.wait_for(publishing, 10)
+        assert own_state((await sink.open()).state)["unit"] == b"1"
+        await sink.close()
+
+    play(scene())

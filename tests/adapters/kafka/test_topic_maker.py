@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -23,7 +24,7 @@ REFUSED = TopicLimits(UNKNOWN)
 MADE = TopicLimits(4, MAX_MESSAGE_BYTES)  # the broker's own number of partitions
 
 
-def play(scene: Callable[[TopicMaker], Awaitable[None]], bootstrap: str) -> Catalogue:
+def play(scene: Callable[[TopicMaker], Awaitable[object]], bootstrap: str) -> Catalogue:
     async def run() -> Catalogue:
         maker = TopicMaker({"bootstrap.servers": bootstrap}, Catalogue(LOCAL, ()))
         try:
@@ -117,21 +118,70 @@ def test_senders_cannot_fill_a_cluster(
     monkeypatch.setattr(module, "MAX_MADE", 3)
     old = create_topic(kafka.bootstrap_servers, unique("old"))
     names = [unique("many") for _ in range(5)]
+    denied: list[set[str]] = []
 
     async def scene(maker: TopicMaker) -> None:
-        await maker.prepare(set(names[:2]))
-        await maker.prepare(set(names[2:]))
-        await maker.prepare({names[0]})  # one that was made is not forgotten
-        await maker.prepare({old})  # and what is there costs nothing
+        denied.append(await maker.prepare(set(names[:2]), "10.0.0.1"))
+        denied.append(await maker.prepare(set(names[2:]), "10.0.0.2"))
+        denied.append(await maker.prepare({names[0]}, "10.0.0.3"))  # it is there now
+        denied.append(await maker.prepare({old}, "10.0.0.2"))  # and what is there costs nothing
+        assert maker.made == 3
 
     with caplog.at_level(logging.ERROR, module.__name__):
         known = play(scene, kafka.bootstrap_servers)
     made = existing(kafka) & set(names)
     assert len(made) == 3
+    assert denied == [set(), set(names) - made, set(), set()]
     for name in names:
-        assert known.limits_of(name) == (MADE if name in made else REFUSED)
+        assert known.limits_of(name) == (MADE if name in made else None)
     assert known.limits_of(old) not in (None, REFUSED)
-    assert caplog.text.count("too many topics were made already") == 2
+    assert caplog.text.count("messages to further ones are refused") == 1  # a flood is one line
+
+
+def test_one_peer_cannot_use_up_the_topics_of_all(
+    kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_MADE_BY_PEER", 2)
+    invented = [unique("invented") for _ in range(4)]
+    stranger, victim = "192.0.2.66", "10.1.2.3"
+
+    async def scene(maker: TopicMaker) -> None:
+        assert len(await maker.prepare(set(invented), stranger)) == 2
+        refused = next(name for name in invented if maker.catalogue.limits_of(name) is None)
+        # The very name that the stranger may not have, and one of the victim's own.
+        assert await maker.prepare({refused}, victim) == set()
+        own = unique("own")
+        assert await maker.prepare({own}, victim) == set()
+        assert maker.catalogue.limits_of(refused) == maker.catalogue.limits_of(own) == MADE
+        assert await maker.prepare({own, refused}, stranger) == set()  # they are there
+
+    play(scene, kafka.bootstrap_servers)
+
+
+def test_a_peer_at_its_bound_does_not_keep_kafka_busy(
+    kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that came to the same shard would wait behind each of its messages."""
+    monkeypatch.setattr(module, "MAX_MADE_BY_PEER", 1)
+    asked: list[set[str]] = []
+    look = topics.ensure_mapped
+
+    def counted(*args: Any) -> Any:
+        asked.append(args[1])
+        return look(*args)
+
+    async def scene(maker: TopicMaker) -> None:
+        await maker.prepare({unique("first")}, "192.0.2.66")
+        monkeypatch.setattr(module, "ensure_mapped", counted)
+        for _ in range(100):
+            name = unique("more")
+            assert await maker.prepare({name}, "192.0.2.66") == {name}
+        assert asked == []
+        monkeypatch.setattr(module, "FRESH_S", 0.0)  # the list is old
+        assert await maker.prepare({name}, "192.0.2.66") == {name}
+        assert asked == [{name}]
+
+    play(scene, kafka.bootstrap_servers)
 
 
 def test_the_bound_is_one_for_all_shards(

@@ -57,7 +57,8 @@ def test_what_is_missing_is_made(kafka: EmbeddedKafka) -> None:
     ours = {own.state, own.seen, own.audit, own.rejects, own.deadletter}
     assert set(facts) == ours | {orders}
     for name in ours:
-        assert facts[name] == TopicLimits(3, MAX_MESSAGE_BYTES)
+        compacted = name in (own.state, own.seen)
+        assert facts[name] == TopicLimits(3, MAX_MESSAGE_BYTES, wants_key=compacted)
     assert facts[orders] == TopicLimits(4, MAX_MESSAGE_BYTES)  # the broker's own number
     assert config_of(kafka, own.state)["cleanup.policy"] == "compact"
     seen = config_of(kafka, own.seen)

@@ -1,16 +1,21 @@
 """Stands in for the appliance behind the admin port."""
 
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from bridge.adapters.admin_token import TOKEN_FILE, make_token
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.queue_desk import QueueDesk
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import AdminConfig
 from bridge.model.errors import SinkUnavailable
 from tests.adapters.net.fake_watch import FakeWatch
+
+TOKEN = "generated"  # of a server that was given none  # noqa: S105
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
 class FakeAppliance:
@@ -63,12 +68,20 @@ async def admin_server(
     telemetry: Telemetry | None = None,
     token_file: Path | None = None,
     settings: AdminConfig | None = None,
+    data: Path | None = None,
 ) -> AsyncIterator[str]:
-    """Runs the real server on a free port; gives its URL."""
+    """Runs the real server on a free port; gives its URL. In `data` a token is generated, as the
+    appliance does; without it the generated token is TOKEN."""
     settings = settings or AdminConfig(token_file=token_file)
-    server = AdminServer(appliance, telemetry or Telemetry(), settings)
-    address = await server.start("127.0.0.1", 0)
-    try:
-        yield f"http://{address}"
-    finally:
-        await server.stop()
+    with tempfile.TemporaryDirectory() as folder:
+        generated = (data or Path(folder)) / TOKEN_FILE
+        if data is None:
+            generated.write_text(TOKEN)
+        else:
+            make_token(generated)
+        server = AdminServer(appliance, telemetry or Telemetry(), settings, (), generated)
+        address = await server.start("127.0.0.1", 0)
+        try:
+            yield f"http://{address}"
+        finally:
+            await server.stop()

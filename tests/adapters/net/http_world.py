@@ -8,6 +8,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+from bridge.adapters.net.crowd import Hall
 from bridge.adapters.net.http_server import HttpRequest, HttpServer, Limits
 from bridge.adapters.net.http_session import HttpSession
 from bridge.adapters.telemetry import PREFIX, Telemetry
@@ -56,9 +57,9 @@ def chunked(*chunks: bytes, trailer: bytes = b"") -> bytes:
 class HttpWorld:
     """Handles while the gate is open; answers as told, then 200."""
 
-    def __init__(self, limits: Limits | None = None) -> None:
+    def __init__(self, limits: Limits | None = None, hall: Hall | None = None) -> None:
         self.telemetry = Telemetry()
-        self.server = HttpServer(self.handle, self.telemetry, limits)
+        self.server = HttpServer(self.handle, self.telemetry, limits, hall)
         self.requests: list[HttpRequest] = []
         self.outcomes: list[int | Exception] = []
         self.gate = asyncio.Event()
@@ -98,9 +99,9 @@ class HttpWorld:
 
 @asynccontextmanager
 async def http_world(
-    limits: Limits | None = None, tls: ssl.SSLContext | None = None
+    limits: Limits | None = None, tls: ssl.SSLContext | None = None, hall: Hall | None = None
 ) -> AsyncIterator[HttpWorld]:
-    made = HttpWorld(limits)
+    made = HttpWorld(limits, hall)
     await made.listen(tls)
     try:
         yield made
@@ -108,7 +109,8 @@ async def http_world(
         made.server.stop_listening()
         await made.server.hang_up()
         assert made.server.connections == 0
-        assert (made.server._held, made.server._unfinished, made.server._peers) == (0, {}, {})
+        assert (made.server._held, made.server._unfinished) == (0, {})
+        assert (len(made.server._crowd), made.server._crowd.addresses) == (0, 0)
 
 
 class RawClient:

@@ -12,10 +12,13 @@ from uuid import UUID, uuid4
 
 from bridge.adapters.intake import Intake, ShardPump
 from bridge.adapters.memory import MemoryLog, MemoryShardSink
-from bridge.adapters.net.binary_server import BinaryServer
+from bridge.adapters.net.binary_server import PER_ADDRESS, BinaryServer
 from bridge.adapters.net.connection import Connection
+from bridge.adapters.net.crowd import Hall
 from bridge.adapters.telemetry import PREFIX, Telemetry
+from bridge.core.access import AccessList
 from bridge.core.identity import Ordinals
+from bridge.core.known_senders import KnownSenders
 from bridge.core.ports import Unit
 from bridge.protocol.binary.session import SessionSettings
 from tests.core.messages import LOCAL, shard
@@ -48,27 +51,42 @@ class Gated(MemoryShardSink):
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def publish(self, unit: Unit) -> None:
+    async def publish(self, unit: Unit, *, traced: bool = False) -> None:
         await self.gate.wait()
-        await super().publish(unit)
+        await super().publish(unit, traced=traced)
 
 
 class World:
     """A queue manager with the queues `orders` (transactional) and `plain`."""
 
-    def __init__(self, settings: SessionSettings | None = None) -> None:
+    def __init__(
+        self,
+        settings: SessionSettings | None = None,
+        routers: AccessList | None = None,
+        senders: KnownSenders | None = None,
+        hall: Hall | None = None,
+        per_address: int = PER_ADDRESS,
+    ) -> None:
         self.log = MemoryLog()
         self.sink = Gated(self.log)
         self.telemetry = Telemetry()
         self.pump = ShardPump(shard(), self.sink, self.telemetry)
         self.intake = Intake([self.pump], self._on_jam)
         self.server = BinaryServer(
-            LOCAL, Ordinals(None, lambda _: None), self.intake, self.telemetry, settings
+            LOCAL,
+            Ordinals(None, lambda _: None),
+            self.intake,
+            self.telemetry,
+            settings,
+            routers=routers,
+            senders=senders,
+            hall=hall,
+            per_address=per_address,
         )
         self.host, self.port = "127.0.0.1", 0
 
-    def _on_jam(self, jammed: bool) -> None:
-        self.server.jam(jammed)
+    def _on_jam(self, _shard: int, _jammed: bool) -> None:
+        self.server.look_at_jam()
 
     async def listen(self) -> None:
         self.host, _, port = (await self.server.start(self.host, self.port)).rpartition(":")
@@ -95,9 +113,15 @@ class World:
 
 @asynccontextmanager
 async def world(
-    settings: SessionSettings | None = None, *, listen: bool = True
+    settings: SessionSettings | None = None,
+    *,
+    listen: bool = True,
+    routers: AccessList | None = None,
+    senders: KnownSenders | None = None,
+    hall: Hall | None = None,
+    per_address: int = PER_ADDRESS,
 ) -> AsyncIterator[World]:
-    made = World(settings)
+    made = World(settings, routers, senders, hall, per_address)
     await made.pump.open()
     pump = asyncio.create_task(made.pump.run())
     if listen:
@@ -158,13 +182,20 @@ class Client:
 
 @asynccontextmanager
 async def client(
-    made: World, *, window: int = 64, greet: bool = True, narrow: bool = False
+    made: World,
+    *,
+    window: int = 64,
+    greet: bool = True,
+    narrow: bool = False,
+    source: str = "",
 ) -> AsyncIterator[Client]:
     """`narrow`: the kernel holds hardly anything that is not read."""
     plug = socket.socket()
     plug.setblocking(False)
     if narrow:
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    if source:
+        plug.bind((source, 0))
     await asyncio.get_running_loop().sock_connect(plug, (made.host, made.port))
     connected = Client(*await asyncio.open_connection(sock=plug))
     try:

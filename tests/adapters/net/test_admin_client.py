@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from bridge.adapters.admin_token import TOKEN_FILE, make_token
 from bridge.adapters.config_files import load_config
-from bridge.adapters.net.admin_client import ask, credentials, get_json
+from bridge.adapters.net.admin_client import ask, credentials, get_json, reader_headers
 from bridge.model.errors import ConfigError, Unavailable
 from tests.adapters.net.fake_appliance import FakeAppliance, admin_server
 
@@ -17,7 +18,9 @@ def test_an_answer() -> None:
     async def run() -> None:
         appliance = FakeAppliance()
         async with admin_server(appliance) as url:
-            assert await asyncio.to_thread(get_json, url, "/api/status") == appliance.answer
+            told = await asyncio.to_thread(get_json, url, "/api/status")
+            assert told.pop("needs_token") == ["sessions"]
+            assert told == {n: v for n, v in appliance.answer.items() if n != "sessions"}
             appliance.fails = True
             with pytest.raises(Unavailable, match="answers 500"):
                 await asyncio.to_thread(get_json, url, "/api/status")
@@ -88,11 +91,42 @@ def test_a_body_is_posted() -> None:
 
 
 def test_who_may_write_shows_the_token(tmp_path: Path) -> None:
-    config = load_config(None)
-    assert credentials(config) == {}
+    config = replace(load_config(None), data=tmp_path / "data")
+    assert credentials(config) == {}  # no appliance has made one yet
     file = tmp_path / "admin.token"
     with_token = replace(config, admin=replace(config.admin, token_file=file))
     with pytest.raises(ConfigError, match="cannot be read"):
         credentials(with_token)
     file.write_text("s3cret\n")
     assert credentials(with_token) == {"Authorization": "Bearer s3cret"}
+
+
+def test_a_generated_token_is_found_in_the_data_folder(tmp_path: Path) -> None:
+    config = replace(load_config(None), data=tmp_path)
+    make_token(tmp_path / TOKEN_FILE)
+    token = (tmp_path / TOKEN_FILE).read_text().strip()
+    assert credentials(config) == reader_headers(config) == {"Authorization": f"Bearer {token}"}
+
+
+def test_a_reader_without_the_token_file(tmp_path: Path) -> None:
+    """`status` works for a user who may not read it; what needs the token says why it does not."""
+    config = replace(load_config(None), data=tmp_path)
+    (tmp_path / TOKEN_FILE).mkdir()  # cannot be read, by root neither
+    assert reader_headers(config) == {}
+    with pytest.raises(ConfigError, match="Is a directory"):
+        reader_headers(replace(config, admin=replace(config.admin, protect_reads=True)))
+
+    async def run() -> None:
+        async with admin_server(FakeAppliance()) as url:
+            told = await asyncio.to_thread(get_json, url, "/api/status", config)
+            assert told["ready"] is True
+            for folder, why in ((tmp_path, "cannot be read"), (tmp_path / "x", "no token in")):
+                other = replace(config, data=folder)
+                with pytest.raises(ConfigError, match=why) as caught:
+                    await asyncio.to_thread(get_json, url, "/api/streams", other)
+                assert str(folder / TOKEN_FILE) in str(caught.value)
+                assert len(str(caught.value).splitlines()) == 1
+            with pytest.raises(ConfigError, match="does not let us read"):
+                await asyncio.to_thread(get_json, url, "/api/streams")
+
+    asyncio.run(run())

@@ -11,7 +11,7 @@ from bridge.adapters.net import admin_server as module
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.telemetry import Telemetry
 from bridge.model.errors import ConfigError
-from tests.adapters.net.fake_appliance import FakeAppliance, admin_server
+from tests.adapters.net.fake_appliance import BEARER, FakeAppliance, admin_server
 
 Ask = Callable[..., Awaitable[tuple[aiohttp.ClientResponse, str]]]
 
@@ -30,6 +30,7 @@ def talk(
             async def ask(
                 path: str, method: str = "GET", **options: dict[str, str] | bytes
             ) -> tuple[aiohttp.ClientResponse, str]:
+                options.setdefault("headers", BEARER)
                 async with session.request(method, path, **options) as answer:  # type: ignore[arg-type]
                     return answer, await answer.text()
 

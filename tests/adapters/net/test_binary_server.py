@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from contextlib import AsyncExitStack
+from uuid import UUID, uuid4
 
 import pytest
 
 from bridge.adapters.intake import Intake
 from bridge.adapters.net import binary_server
 from bridge.adapters.net.binary_server import BinaryServer
+from bridge.adapters.net.crowd import Hall
 from bridge.adapters.telemetry import Telemetry
+from bridge.core.access import AccessList
 from bridge.core.identity import Ordinals
+from bridge.core.known_senders import KnownSenders
 from bridge.model.errors import ConfigError
 from bridge.protocol.binary.session import SessionSettings
 from tests.adapters.net.memory_server import PLAIN, SOON_S, World, client, run, world
 from tests.core.messages import LOCAL
-from tests.outside.rawmsmq import Message, base, build, ec_request
-from tests.outside.rawparse import Establish
+from tests.outside.rawmsmq import Message, base, build, cp_request, direct, ec_request
+from tests.outside.rawparse import Establish, SessionAck, parse
 from tests.support.waiting import until
 
 
@@ -104,11 +110,11 @@ def test_it_hangs_up_on_all() -> None:
 def test_a_jam_reaches_all() -> None:
     async def test() -> None:
         async with world() as made, client(made) as first, client(made) as other:
-            made.intake.jammed = True
-            made.server.jam(True)
+            made.intake._jammed = [True]
+            made.server.look_at_jam()
             assert [c._transport.is_reading() for c in made.server.connections] == [False, False]
-            made.intake.jammed = False
-            made.server.jam(False)
+            made.intake._jammed = [False]
+            made.server.look_at_jam()
             assert [c._transport.is_reading() for c in made.server.connections] == [True, True]
             for sender in (first, other):
                 sender.writer.write(sender.messages(32))
@@ -122,18 +128,17 @@ def test_one_that_never_listened() -> None:
         async with world(listen=False) as made:
             made.server.stop_listening()
             made.server.hang_up()
-            made.server.jam(True)
+            made.server.look_at_jam()
 
     run(test())
 
 
-def test_a_crowd_that_says_nothing_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crowd_that_says_nothing_makes_room() -> None:
     """The oldest of those that are not open yet goes; open sessions stay."""
-    monkeypatch.setattr(binary_server, "most_connections", lambda: 3)
 
     async def test() -> None:
         async with (
-            world() as made,
+            world(hall=Hall(lambda: 3)) as made,
             client(made) as first,
             client(made, greet=False) as silent,
             client(made, greet=False) as patient,
@@ -150,15 +155,25 @@ def test_a_crowd_that_says_nothing_makes_room(monkeypatch: pytest.MonkeyPatch) -
     run(test())
 
 
-def test_who_comes_when_all_are_at_work_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binary_server, "most_connections", lambda: 2)
-
+@pytest.mark.parametrize("bound", ["hall", "address"])
+def test_who_comes_when_all_are_at_work_is_turned_away(bound: str) -> None:
     async def test() -> None:
-        async with world() as made, client(made) as first, client(made) as other:
+        kept = {"hall": Hall(lambda: 2)} if bound == "hall" else {"per_address": 2}
+        async with (
+            world(**kept) as made,
+            client(made) as first,
+            client(made) as other,
+        ):
+            made.sink.gate.clear()
+            for sender in (first, other):
+                sender.writer.write(sender.messages(32))
+            await until(lambda: not any(c.is_idle for c in made.server.connections))
             async with client(made, greet=False) as late:
                 assert await late.end() == b""
             assert made.closed("crowded") == 1
-            await until(lambda: len(made.server.connections) == 2)
+            made.sink.gate.set()
+            for sender in (first, other):
+                await sender.read()
             await other.close()
             await until(lambda: len(made.server.connections) == 1)
             async with client(made) as later:
@@ -166,6 +181,80 @@ def test_who_comes_when_all_are_at_work_is_turned_away(monkeypatch: pytest.Monke
                     sender.writer.write(sender.messages(32))
                     await sender.read()
             assert made.closed("crowded") == 1
+
+    run(test())
+
+
+def test_the_session_that_is_idle_longest_makes_room() -> None:
+    async def test() -> None:
+        async with (
+            world(per_address=3) as made,
+            client(made) as first,
+            client(made) as second,
+            client(made) as third,
+        ):
+            for sender in (second, third, first):
+                sender.writer.write(sender.messages(32))
+                await sender.read()
+            async with client(made) as late:
+                assert await second.end() == b""
+                for sender in (first, third, late):
+                    sender.writer.write(sender.messages(32))
+                    await sender.read()
+            assert (made.closed("crowded"), made.refused("crowded")) == (1, 1)
+
+    run(test())
+
+
+def test_an_address_crowds_out_only_itself() -> None:
+    """Open sessions by the dozen; the other addresses notice nothing."""
+
+    async def test() -> None:
+        async with world(per_address=4) as made, AsyncExitStack() as stack:
+            victim = await stack.enter_async_context(client(made, source="127.0.0.2"))
+            for _ in range(20):
+                await stack.enter_async_context(client(made, source="127.0.0.3"))
+                await stack.enter_async_context(client(made, greet=False, source="127.0.0.3"))
+            late = await stack.enter_async_context(client(made, source="127.0.0.4"))
+            for sender in (victim, late):
+                sender.writer.write(sender.messages(32))
+                await sender.read()
+            await until(lambda: len(made.server.connections) == 6)
+
+    run(test())
+
+
+def test_when_all_is_full_the_address_with_the_most_gives_way() -> None:
+    """Also when each of its sessions has something under way: else it would lock out the others."""
+
+    async def test() -> None:
+        async with world(hall=Hall(lambda: 21)) as made, AsyncExitStack() as stack:
+            quiet = await stack.enter_async_context(client(made, source="127.0.0.2"))
+            busy = [
+                await stack.enter_async_context(client(made, source="127.0.0.3")) for _ in range(20)
+            ]
+            for sender in busy:
+                sender.writer.write(sender.message()[:-1])  # a packet that never ends
+            await until(lambda: sum(not c.is_idle for c in made.server.connections) == 20)
+            late = await stack.enter_async_context(client(made, source="127.0.0.4"))
+            assert await busy[0].end() == b""
+            for sender in (quiet, late):
+                sender.writer.write(sender.messages(32))
+                await sender.read()
+
+    run(test())
+
+
+def test_one_that_does_not_read_is_gone_at_once() -> None:
+    async def test() -> None:
+        async with world(per_address=1) as made, client(made, greet=False) as first:
+            await until(lambda: made.server.connections)
+            made.connection._transport.write(bytes(64 << 20))  # more than the kernel takes
+            async with client(made) as late:
+                late.writer.write(late.messages(32))
+                await late.read()
+                await until(lambda: len(made.server.connections) == 1)
+            assert len(await first.end()) < 64 << 20
 
     run(test())
 
@@ -239,12 +328,106 @@ def test_large_packets_that_never_end_have_a_common_limit(monkeypatch: pytest.Mo
                 await until(lambda: made.server._held == (2 << 20) + 100_000)
                 assert made.closed("unfinished") == 1
             await until(lambda: made.server._held == (1 << 20) + 100_000)
-            large = build(Message(source=second.guid, message_id=1, destination=PLAIN, body=begun))
             async with client(made, window=1) as whole:
-                whole.writer.write(large)
+                large = Message(source=whole.guid, message_id=1, destination=PLAIN, body=begun)
+                whole.writer.write(build(large))
                 await whole.read()
             assert made.bodies == [begun]
             await second.close()
             await until(lambda: (made.server._held, made.server._holders) == (0, {}))
+
+    run(test())
+
+
+# -- who speaks for whom --------------------------------------------------------------------
+
+
+def test_a_session_speaks_for_its_own_queue_manager() -> None:
+    """What came before is acknowledged; a message of another one stays with its sender."""
+
+    async def test() -> None:
+        async with world() as made, client(made) as sender:
+            stolen = Message(source=uuid4(), message_id=1, destination=PLAIN, body=b"stolen")
+            sender.writer.write(sender.message() + build(stolen))
+            ack = parse(await sender.end())
+            assert isinstance(ack, SessionAck)
+            assert ack.session.ack == 1
+            assert made.bodies == [b"1"]
+            assert (made.closed("not-a-router"), made.refused("not-a-router")) == (1, 1)
+
+    run(test())
+
+
+def test_a_router_speaks_for_others() -> None:
+    async def test() -> None:
+        routers = AccessList(["127.0.0.0/8"])
+        async with world(routers=routers) as made, client(made) as sender:
+            routed = Message(source=uuid4(), message_id=1, destination=PLAIN, body=b"routed")
+            sender.writer.write(build(routed))
+            await until(lambda: made.bodies == [b"routed"])
+            assert made.closed("not-a-router") == 0
+
+    run(test())
+
+
+@pytest.mark.parametrize("guid", [UUID(int=0), UUID(str(LOCAL))])
+def test_nobody_has_our_guid_or_none(guid: UUID) -> None:
+    async def test() -> None:
+        async with world() as made, client(made, greet=False) as sender:
+            sender.guid = guid
+            sender.writer.write(ec_request(guid) + cp_request() + sender.message())
+            await sender.end()
+            assert made.closed("impossible-guid") == 1
+            assert made.bodies == []
+
+    run(test())
+
+
+def test_a_pinned_guid_has_no_session_from_elsewhere() -> None:
+    async def test() -> None:
+        guid = uuid4()
+        senders = KnownSenders("enforce", {}, {str(guid): "127.0.0.9"}, lambda *_: None)
+        async with world(senders=senders) as made, client(made, greet=False) as sender:
+            sender.guid = guid
+            sender.writer.write(ec_request(guid) + cp_request() + sender.message())
+            await sender.end()
+            assert made.refused("pinned-elsewhere") == 1
+            assert made.bodies == []
+
+    run(test())
+
+
+def test_a_guid_that_has_moved_is_counted() -> None:
+    async def test() -> None:
+        guid = uuid4()
+        learned = {str(guid): "127.0.0.9"}
+        senders = KnownSenders("warn", {}, learned, lambda *_: None, started=time.time())
+        async with world(senders=senders) as made, client(made, greet=False) as sender:
+            sender.guid = guid
+            await sender.handshake()
+            sender.writer.write(sender.message())
+            await until(lambda: made.bodies)
+            assert made.refused("moved-guid") == 1
+            assert senders.address(str(guid)) == "127.0.0.9"
+
+    run(test())
+
+
+def test_a_guid_is_known_where_its_first_message_was_accepted_from() -> None:
+    """Not by a handshake, and not by a message that was refused."""
+
+    async def test() -> None:
+        kept: list[tuple[str, str]] = []
+        senders = KnownSenders("warn", {}, {}, lambda *what: kept.append(what))
+        async with world(senders=senders) as made, client(made) as sender:
+            nowhere = direct("OS:bridge01\\private$\\nowhere")
+            sender.writer.write(
+                build(Message(source=sender.guid, message_id=9, destination=nowhere, body=b"x"))
+            )
+            await until(lambda: made.log.rejects)
+            assert kept == []
+            sender.writer.write(sender.message())
+            await until(lambda: kept)
+            assert kept == [(str(sender.guid), "127.0.0.1")]
 
     run(test())

@@ -135,14 +135,14 @@ def test_a_jam_stops_reading_and_its_end_starts_it() -> None:  # QB-51, design D
             made.log.up.clear()
             sender.writer.write(sender.message())
             await until(lambda: made.intake.jammed)
-            assert not made.connection._transport.is_reading()
+            connection = made.connection
+            assert not connection._transport.is_reading()
             sender.writer.write(sender.message())
             async with client(made, greet=False) as late:  # one that comes meanwhile
                 late.writer.write(ec_request(late.guid))
-                await until(lambda: len(made.server.connections) == 2)
-                assert not any(c._transport.is_reading() for c in made.server.connections)
+                await late.read()  # who it is decides whether it is read on
+                assert not connection._transport.is_reading()
                 made.log.up.set()
-                await late.read()
             told = SessionHeader()
             while told.ack < 2:
                 answer = await sender.read()
@@ -159,8 +159,9 @@ def test_a_slow_peer_is_not_read_after_a_jam_either() -> None:
         async with world() as made, client(made):
             connection = made.connection
             connection.pause_writing()
-            connection.jam(True)
-            connection.jam(False)
+            for jammed in (True, False):
+                made.intake._jammed = [jammed]
+                connection.look_at_jam()
             assert not connection._transport.is_reading()
             connection.resume_writing()
             assert connection._transport.is_reading()
@@ -351,5 +352,24 @@ def test_who_does_not_hang_up_is_not_waited_for(monkeypatch: pytest.MonkeyPatch)
             await made.server.gone(20)  # until we end it
             assert not made.server.connections
             assert await sender.end() == b""
+
+    run(test())
+
+
+def test_a_jam_of_another_shard_does_not_matter() -> None:
+    async def test() -> None:
+        async with world() as made, client(made) as sender:
+            connection = made.connection
+            mine = made.intake.shard_of(connection.session.remote)
+            assert mine == 0
+            made.intake._jammed = [False, True]  # there were another
+            connection.look_at_jam()
+            assert connection._transport.is_reading()
+            connection._use({1})  # a router: messages of a source that lives there
+            await until(lambda: not connection._transport.is_reading())
+            made.intake._jammed = [False, False]
+            connection.look_at_jam()
+            sender.writer.write(sender.messages(32))
+            await asyncio.wait_for(sender.read(), 5)
 
     run(test())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.adapters.net import http_server
+from bridge.adapters.net.crowd import Hall
 from bridge.adapters.net.http_server import HttpServer, Limits
 from bridge.adapters.net.self_signed import self_signed
 from bridge.adapters.net.tls import client_context, server_context
@@ -231,15 +231,12 @@ def test_a_peer_has_its_share() -> None:
     run(test())
 
 
-def test_descriptors_are_left_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_descriptors_are_left_for_others() -> None:
     async def test() -> None:
-        async with http_world() as made, raw_client(made) as client:
+        async with http_world(hall=Hall(lambda: 1)) as made, raw_client(made) as client:
             made.gate.clear()
             client.send(post())
             await until(lambda: made.requests)
-            monkeypatch.setattr(
-                http_server, "most_connections", lambda: made.session.descriptor + 1
-            )
             async with raw_client(made) as late:
                 assert await late.end() == BUSY
             made.gate.set()

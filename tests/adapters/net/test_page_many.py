@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, Page, Response, expect
 
 from bridge.model.verdict import Cursor
 from tests.adapters.fake_pumps import connection, guid
-from tests.adapters.net.fake_appliance import FakeAppliance, admin_server
+from tests.adapters.net.fake_appliance import TOKEN, FakeAppliance, admin_server
 from tests.support.browser import chromium, needs_browser, quiet_page
 from tests.support.page_checks import faint_texts, nameless
 
@@ -73,8 +73,9 @@ def test_the_page_stays_small(browser: Browser) -> None:
         sizes: dict[str, int] = {}
         page.on("response", lambda answer: _weigh(answer, sizes))
         page.goto(f"{url}/#streams")
+        unlock(page)
         _look_through_streams(page)
-        page.goto(f"{url}/#sessions")
+        page.evaluate("location.hash = 'sessions'")  # the page keeps the token in its memory
         expect(page.locator(".found")).to_have_text("1\u201350 of 1,000")
         page.fill("[type=search]", str(guid(777)))
         expect(page.locator("tbody tr")).to_have_count(1)
@@ -98,6 +99,13 @@ def test_one_that_stands_by_is_not_ill(browser: Browser) -> None:
             appliance.watch.role, appliance.watch.reasons = role, reasons
             expect(page.locator("#state")).to_have_text(word)
             expect(page.locator("#state")).to_have_attribute("data-kind", kind)
+
+
+def unlock(page: Page) -> None:
+    page.click("#unlock")
+    page.fill("#token", TOKEN)
+    page.keyboard.press("Enter")
+    expect(page.locator("#unlock")).to_have_text("Lock")
 
 
 def _weigh(answer: Response, sizes: dict[str, int]) -> None:

@@ -16,6 +16,7 @@ from bridge.model.errors import ConfigError
 from bridge.wire.binary.ping import Ping
 from tests.adapters.net.memory_server import SOON_S, run
 from tests.core.messages import LOCAL, SENDER
+from tests.support.waiting import until
 from tests.vectors.binary import PINGS
 
 F1, F2 = PINGS["F1"].data, PINGS["F2"].data  # MS-MQQB 4.1.1, 4.1.2
@@ -222,3 +223,50 @@ def test_a_closed_port_is_nobody() -> None:
         assert await ping(Address("no-such-host.invalid", 3527), SENDER) is None
 
     run(test())
+
+
+def test_nothing_is_amplified() -> None:
+    async def test() -> None:
+        async with server() as address, wire(address) as (asker, _):
+            asker.transport.sendto(F1)
+            assert len(await asyncio.wait_for(asker.got.get(), SOON_S)) == len(F1)
+            asker.transport.sendto(F1 + bytes(1400))
+            assert len(await asyncio.wait_for(asker.got.get(), SOON_S)) == len(F1)
+            for size in range(len(F1)):
+                asker.transport.sendto(F1[:size])
+            asker.transport.sendto(F1)
+            await asyncio.wait_for(asker.got.get(), SOON_S)
+            assert asker.got.empty()
+
+    run(test())
+
+
+def test_two_servers_do_not_answer_each_other_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One false address would be enough: an answer looks like a request."""
+    monkeypatch.setattr(module, "PER_SECOND", 5)
+
+    async def test() -> None:
+        one, other = PingServer(LOCAL, lambda: False), PingServer(SENDER, lambda: False)
+        await one.start("127.0.0.1", 0)
+        address = Address.parse(await other.start("127.0.0.1", 0))
+        assert one._transport is not None
+        one._transport.sendto(F1, (address.host, address.port))
+        await until(lambda: any(n > 5 for each in (one, other) for n in each._answers.values()))
+        for each in (one, other):
+            each.stop()
+
+    run(test())
+
+
+def test_a_flood_of_one_address_leaves_the_others_their_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "PER_SECOND", 3)
+    monkeypatch.setattr(module, "MOST_ADDRESSES", 2)
+    monkeypatch.setattr("time.monotonic", lambda: 1.0)
+    one = PingServer(LOCAL, lambda: False)
+    assert [one._may_answer("10.0.0.1") for _ in range(5)] == [True] * 3 + [False] * 2
+    assert all(one._may_answer(f"10.0.0.{number}") for number in range(2, 50))
+    assert len(one._answers) == 2
+    monkeypatch.setattr("time.monotonic", lambda: 2.0)
+    assert one._may_answer("10.0.0.1")

@@ -40,8 +40,9 @@ def with_client(
         config = replace(config, admin=replace(config.admin, token_file=mine))
 
     async def run() -> Result:
-        async with admin_server(FakeAppliance(desk), token_file=file if token else None) as url:
-            write_runtime(folder / "state", url, 1)
+        guard, data = (file if token else None), folder / "state"
+        async with admin_server(FakeAppliance(desk), token_file=guard, data=data) as url:
+            write_runtime(data, url, 1)
             return await asyncio.to_thread(lambda: use(QueueClient(config)))
 
     return asyncio.run(run())

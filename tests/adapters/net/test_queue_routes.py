@@ -15,7 +15,7 @@ from bridge.adapters.queue_desk import Held
 from bridge.core.message_data import message_of, read_data
 from bridge.core.retained.errors import Refused, Status
 from bridge.model.errors import ConfigError, SinkUnavailable, Unavailable
-from tests.adapters.net.fake_appliance import FakeAppliance, admin_server
+from tests.adapters.net.fake_appliance import BEARER, TOKEN, FakeAppliance, admin_server
 from tests.adapters.net.fake_desk import ORDERS, FakeDesk, held
 
 MESSAGES = "/api/queues/messages"
@@ -40,6 +40,7 @@ def ask(
 ) -> Told:
     """A GET, or a POST of a body: bytes as they are, all else as JSON."""
     data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    headers = headers or ({} if token_file else BEARER)
 
     def talk(url: str) -> Told:
         address = urlsplit(url)
@@ -349,6 +350,7 @@ def raw_receive(url: str) -> tuple[str, int, bytes]:
     address = urlsplit(url)
     body = json.dumps({"queue": ORDERS, "wait_s": 60}).encode()
     head = "POST /api/queues/receive HTTP/1.1\r\nHost: localhost\r\n"
+    head += f"Authorization: Bearer {TOKEN}\r\n"
     head += f"Content-Length: {len(body)}\r\n\r\n"
     return str(address.hostname), address.port or 0, head.encode() + body
 
@@ -480,18 +482,28 @@ def test_writing_needs_the_token(name: str, token: Path) -> None:
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:9180"])
 def test_no_page_may_write_without_a_token(name: str, origin: str) -> None:
     desk = FakeDesk(held(1))
-    assert order(desk, name, ORDERED[name], Origin=origin)[0] == 403
+    assert order(desk, name, ORDERED[name], Origin=origin)[0] == 401
     assert desk.asked == []
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_loopback_may_not_write_without_the_generated_token(name: str) -> None:
+    desk = FakeDesk(held(1))
+    assert order(desk, name, ORDERED[name], Accept="*/*")[0] == 401
+    assert desk.asked == []
+    assert order(desk, name, ORDERED[name])[0] == 200
 
 
 def test_who_may_not_write_is_told_so_before_his_body_is_read(token: Path) -> None:
     assert order(FakeDesk(), "purge", b"{", token_file=token)[0] == 401
 
 
-def test_looking_needs_no_token(token: Path) -> None:
+def test_the_list_needs_no_token_the_messages_do(token: Path) -> None:
+    """A message names its sender, and its body is not for every client of the port."""
     desk = FakeDesk(held(1))
     assert ask(desk, "/api/queues", token_file=token)[0] == 200
-    assert ids(ask(desk, HERE, token_file=token)) == [1]
+    assert ask(desk, HERE, token_file=token)[0] == 401
+    assert ids(ask(desk, HERE, token_file=token, Authorization="Bearer s3cret")) == [1]
 
 
 @pytest.mark.parametrize("name", ORDERED)

@@ -11,14 +11,16 @@ import struct
 import pytest
 
 from bridge.adapters.net import rpc_connection, rpc_server
-from bridge.adapters.net.rpc_auth import Credentials
+from bridge.adapters.net.rpc_auth import Credentials, authenticator
 from bridge.adapters.net.rpc_client import RpcClient
 from bridge.adapters.net.rpc_server import RpcProcess, RpcServer
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import Address
 from bridge.model.errors import BindRefused, ConfigError, RpcUnavailable
 from bridge.model.guid import NULL_GUID
+from bridge.protocol.rpc.calls import Fault
 from bridge.protocol.rpc.dialogue import Limits
+from bridge.wire.rpc.pdu import Fragment
 from tests.support.rpc import ECHO, RAW_ECHO, SOURCE_DATA, WAIT, WHO, World, run, world
 from tests.support.waiting import until
 from tests.wire.rpc import raw
@@ -37,8 +39,9 @@ class Stranger:
         self.reader, self.writer = streams
 
     @classmethod
-    async def come(cls, made: World) -> Stranger:
-        return cls(await asyncio.open_connection(made.address.host, made.address.port))
+    async def come(cls, made: World, source: str = "127.0.0.1") -> Stranger:
+        host, port = made.address.host, made.address.port
+        return cls(await asyncio.open_connection(host, port, local_addr=(source, 0)))
 
     async def ask(self, data: bytes) -> bytes:
         """One PDU for this."""
@@ -338,17 +341,116 @@ def test_the_oldest_that_is_not_bound_goes_first(monkeypatch: pytest.MonkeyPatch
     run(test())
 
 
-def test_when_all_are_bound_who_comes_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rpc_server, "MOST", 2)
+@pytest.mark.parametrize("kept", [{"per_address": 2}, {"hall": 2}])
+def test_when_all_are_at_work_who_comes_goes(kept: dict[str, int]) -> None:
+    async def test() -> None:
+        async with world(**kept) as made:  # type: ignore[arg-type]
+            clients = [await connect(made) for _ in range(2)]
+            waits = [asyncio.create_task(client.call(WAIT, b"")) for client in clients]
+            await until(lambda: made.echo.waiting == 2)
+            with pytest.raises(RpcUnavailable):
+                await connect(made)
+            made.echo.gate.set()
+            assert await asyncio.gather(*waits) == [b"waited"] * 2
+            for client in clients:
+                await client.close()
+
+    run(test())
+
+
+def test_the_connection_that_is_idle_longest_makes_room() -> None:
+    async def test() -> None:
+        async with world(per_address=2) as made:
+            first, second = await connect(made), await connect(made)
+            assert await first.call(RAW_ECHO, b"x") == b"x"
+            late = await connect(made)
+            for client in (first, late):
+                assert await client.call(RAW_ECHO, b"x") == b"x"
+            with pytest.raises(RpcUnavailable):
+                await second.call(RAW_ECHO, b"x")
+            assert made.refused("crowded") == 1
+            for client in (first, second, late):
+                await client.close()
+
+    run(test())
+
+
+def test_an_address_crowds_out_only_itself() -> None:
+    async def test() -> None:
+        async with world(per_address=4) as made:
+            victim, crowd = await connect(made), []
+            for _ in range(10):
+                bound = await Stranger.come(made, "127.0.0.2")
+                assert raw.kinds(await bound.bind()) == [raw.BIND_ACK]
+                crowd += [bound, await Stranger.come(made, "127.0.0.2")]
+            third = await Stranger.come(made, "127.0.0.3")
+            assert raw.kinds(await third.bind()) == [raw.BIND_ACK]
+            assert await victim.call(RAW_ECHO, b"x") == b"x"
+            await until(lambda: len(made.process.connections) == 4 + 2)
+            for one in (*crowd, third):
+                one.writer.close()
+            await victim.close()
+
+    run(test())
+
+
+def test_a_bind_without_a_name_stays_a_stranger_where_calls_need_one() -> None:
+    """Else whoever reaches the port takes the place of who may use it."""
+
+    async def test() -> None:
+        limits = Limits(anonymous=False, proof_timeout=0.1)
+        async with world(limits, per_address=2) as made:
+            known = await RpcClient.connect(made.address, ECHO, credentials=ANN)
+            assert await known.call(RAW_ECHO, b"x") == b"x"
+            bound = await Stranger.come(made)
+            assert raw.kinds(await bound.bind()) == [raw.BIND_ACK]
+            assert await bound.is_sent_away() == b""  # it had its time
+            bound = await Stranger.come(made)
+            late = await RpcClient.connect(made.address, ECHO, credentials=ANN)
+            assert await bound.is_sent_away() == b""
+            for client in (known, late):
+                assert await client.call(RAW_ECHO, b"x") == b"x"
+                await client.close()
+            assert (made.refused("slow"), made.refused("crowded")) == (1, 1)
+
+    run(test())
+
+
+def test_guessing_is_slow_and_locks_nobody_else_out() -> None:
+    async def wrong(made: World, user: str) -> None:
+        client = await RpcClient.connect(made.address, ECHO, credentials=Credentials(user, "?"))
+        with pytest.raises(Fault):
+            await client.call(RAW_ECHO, b"x")
+        await client.close()
 
     async def test() -> None:
         async with world() as made:
-            clients = [await connect(made) for _ in range(2)]
-            with pytest.raises(RpcUnavailable):
-                await connect(made)
-            for client in clients:
-                assert await client.call(RAW_ECHO, b"x") == b"x"
-                await client.close()
+            for _ in range(6):
+                await wrong(made, "DOM\\Ann")
+            assert (made.refused("auth-failed"), made.refused("auth-guessing")) == (5, 1)
+            right = await RpcClient.connect(made.address, ECHO, credentials=ANN)
+            with pytest.raises(Fault):  # from here it has to wait
+                await right.call(RAW_ECHO, b"x")
+            await right.close()
+            await elsewhere(made)
+
+    async def elsewhere(made: World) -> None:
+        auth = authenticator(ANN, "bridge01")
+        assert auth is not None
+        stranger = await Stranger.come(made, "127.0.0.2")
+        hello = raw.pdu(
+            raw.BIND,
+            raw.bind_body(raw.proposal(0, ECHO.pack(), raw.NDR)),
+            auth=raw.trailer(10, 6, auth.step(None)),
+        )
+        answer = Fragment.unpack(await stranger.ask(hello))
+        assert answer.verifier is not None
+        proof = raw.trailer(10, 6, auth.step(answer.verifier.value))
+        stranger.writer.write(raw.pdu(raw.AUTH3, bytes(4), auth=proof))
+        await until(
+            lambda: any(c.association._security.is_proved for c in made.process.connections)
+        )
+        stranger.writer.close()
 
     run(test())
 

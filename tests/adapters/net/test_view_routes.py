@@ -14,7 +14,7 @@ from bridge.adapters.paging import Question
 from bridge.core.reload import OrderBreak, OrderWouldBreak
 from bridge.model.errors import ConfigError, Unavailable
 from tests.adapters.fake_pumps import connection
-from tests.adapters.net.fake_appliance import FakeAppliance, admin_server
+from tests.adapters.net.fake_appliance import BEARER, FakeAppliance, admin_server
 
 Ask = Callable[..., Awaitable[tuple[int, Any]]]
 
@@ -31,6 +31,7 @@ def talk(
         ):
 
             async def ask(path: str, method: str = "GET", **headers: str) -> tuple[int, Any]:
+                headers = headers or ({} if token_file else BEARER)
                 async with session.request(method, path, headers=headers) as answer:
                     return answer.status, await answer.json()
 

@@ -22,9 +22,11 @@ OFF: dict[str, Any] = {"host": "127.0.0.1", "rpc": None, "rpc_qp": None, "endpoi
 
 
 def service(security: RpcConfig | None = None, **listen: Any) -> RpcService:
+    """Open to all, unless `security` says otherwise."""
     world = World()
+    security = security or RpcConfig(minimum_level="none")
     return RpcService(
-        Config(listen=ListenConfig(**OFF | listen), rpc=security or RpcConfig()),
+        Config(listen=ListenConfig(**OFF | listen), rpc=security),
         ["BRIDGE01"],
         LOCAL,
         world.owner,
@@ -99,6 +101,38 @@ def test_the_mapper_has_one_port_only(caplog: pytest.LogCaptureFixture) -> None:
 def test_users_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         service(RpcConfig(users=tmp_path / "nothing.yaml"))
+
+
+def test_where_nobody_could_log_on_the_ports_stay_closed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One line names those that were written down; a taken one is no fault, it is not needed."""
+    with taken() as port, caplog.at_level(logging.WARNING):
+        made = service(RpcConfig(), rpc=0, rpc_qp=port, endpoint_mapper=DefaultPort(135))
+        ready, told = started(made)
+    assert (ready, told) == ({}, [])
+    assert made.closed == ["rpc", "rpc_qp", "endpoint_mapper"]
+    (line,) = [record.message for record in caplog.records]
+    assert "listen.rpc, listen.rpc_qp: closed" in line
+    assert "rpc.users" in line
+
+
+def test_default_ports_that_stay_closed_are_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        made = service(RpcConfig(), rpc=DefaultPort(2103))
+        assert started(made) == ({}, [])
+    assert made.closed == ["rpc"]
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("level", ["none", "privacy"])
+def test_users_or_no_level_open_them(tmp_path: Path, level: Any) -> None:
+    users = tmp_path / "users.yaml"
+    users.write_text("ann: {password: secret}")
+    security = RpcConfig(minimum_level=level, users=users if level != "none" else None)
+    made = service(security, rpc=0)
+    ready, _ = started(made)
+    assert (list(ready), made.closed) == (["rpc"], [])
 
 
 def test_the_defaults_are_those_of_windows() -> None:

@@ -320,9 +320,9 @@ def test_a_queue_that_is_still_being_deleted(world: World) -> None:
             await process.send(*numbered((1,)))
             gate, publish = asyncio.Event(), process.sink.publish
 
-            async def hold(unit: Any) -> None:
+            async def hold(unit: Any, *, traced: bool = False) -> None:
                 await gate.wait()
-                await publish(unit)
+                await publish(unit, traced=traced)
 
             process.sink.publish = hold  # type: ignore[method-assign]
             before = list(world.queues)

@@ -188,11 +188,11 @@ def test_a_stop_with_a_commit_under_way(world: World) -> None:
             await process.send(*numbered((1, 2)))
             held = asyncio.Event()
 
-            async def hang(_: object) -> None:
+            async def hang(*_: object, **__: object) -> None:
                 held.set()
                 await asyncio.Event().wait()
 
-            process.sink.publish = hang  # type: ignore[method-assign,assignment]
+            process.sink.publish = hang  # type: ignore[method-assign]
             taking = asyncio.create_task(process.desk.receive(KEPT))
             await held.wait()
         with pytest.raises(SinkUnavailable, match="stops"):
@@ -266,9 +266,9 @@ def test_a_unit_that_was_committed_after_all_is_not_done_again(
             await process.send(plain(1, ack=0x02, admin_queue="DIRECT=OS:sender\\private$\\admin"))
             publish = process.sink.publish
 
-            async def lose_the_answer(unit: object) -> None:
+            async def lose_the_answer(unit: object, *, traced: bool = False) -> None:
                 process.sink.publish = publish  # type: ignore[method-assign]
-                await publish(unit)  # type: ignore[arg-type]
+                await publish(unit, traced=traced)  # type: ignore[arg-type]
                 raise SinkUnavailable("Kafka: committing: timed out")
 
             process.sink.publish = lose_the_answer  # type: ignore[method-assign]

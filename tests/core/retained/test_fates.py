@@ -30,4 +30,5 @@ def test_as_a_state_entry() -> None:
     for fate in (Fate(0x4000), Fate.of(odd)):
         fated = Fated(RecordAt("a.topic-name_1", 3, 1 << 40), fate)
         assert read_fate(fated.key, fate.encode()) == fated
-    assert Fate.of(odd).applied_to(row(1)) == odd
+    # An earlier version kept halves of surrogate pairs, which are U+FFFD now.
+    assert Fate.of(odd).applied_to(row(1)) == row(1, queue="private$\\half\ufffd")

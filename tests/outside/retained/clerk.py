@@ -55,6 +55,9 @@ class Served(Protocol):
     @property
     def listeners(self) -> dict[str, Address]: ...
 
+    @property
+    def bearer(self) -> dict[str, str]: ...
+
 
 class Clerk:
     def __init__(self, appliance: Served) -> None:
@@ -121,6 +124,7 @@ class Clerk:
         """Whoever asks may hang up before the answer comes."""
         body = json.dumps({"queue": queue, "wait_s": wait_s}).encode()
         head = "POST /api/queues/receive HTTP/1.1\r\nHost: localhost\r\n"
+        head += f"Authorization: {self._appliance.bearer['Authorization']}\r\n"
         head += f"Content-Length: {len(body)}\r\n"
         asking = socket.create_connection(self._appliance.listeners["admin"], timeout=90)
         asking.sendall(head.encode() + b"\r\n" + body)
@@ -151,7 +155,7 @@ class Clerk:
     def _ask(self, method: str, where: str, body: bytes | None = None) -> dict[str, Any]:
         connection = http.client.HTTPConnection(*self._appliance.listeners["admin"], timeout=90)
         try:
-            connection.request(method, where, body)
+            connection.request(method, where, body, self._appliance.bearer)
             response = connection.getresponse()
             answer: dict[str, Any] = json.loads(response.read())
         finally:

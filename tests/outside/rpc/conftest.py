@@ -13,7 +13,7 @@ from tests.outside.rpc.reader import Account, Reader
 
 ANN = Account("ann", "secret", "SHOP")
 BOB = Account("bob", "hidden")
-USERS = {"ann": "secret", "bob": "hidden", "SHOP\\eve": "other"}
+USERS = {"ann": "secret", "SHOP\\ann": "secret", "bob": "hidden", "SHOP\\eve": "other"}
 KEPT = [f"kept{number}" for number in range(1, 21)]  # each test takes its own
 
 

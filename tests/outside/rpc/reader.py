@@ -85,7 +85,11 @@ class Connection:
             self.dce.set_auth_level(account.level)
         self.dce.connect()
         carrier.get_socket().settimeout(30)
-        self.dce.bind(uuidtup_to_bin(interface))
+        try:
+            self.dce.bind(uuidtup_to_bin(interface))
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Also twice, and after the other side has gone."""

@@ -76,7 +76,7 @@ def settings() -> Settings:
         queues={name: {"mode": "retain", "allow_read": ["ann"]} for name in names},
         listen={"rpc": 0},
         rpc={"minimum_level": "connect"},
-        users={"ann": "secret"},
+        users={"SHOP\\ann": "secret"},
     )
 
 

@@ -21,6 +21,8 @@ QUEUES: dict[str, dict[str, object]] = {
     "closed": {"allow": ["10.9.0.0/16"]},
     "open": {"allow": ["127.0.0.0/8"]},
     "public": {"queue": "catalog"},
+    "mine": {"allow": ["127.0.0.2/32"]},
+    "minetx": {"allow": ["127.0.0.2/32"], "transactional": True},
 }
 PEER, PEER_IP = "senderbox", "127.0.0.5"
 

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import psutil
 import pytest
 
-from tests.outside.appliance import Appliance
+from tests.outside.appliance import HOST, Appliance
 from tests.outside.srmp.bench import PEER, PEER_IP, Topics, settle
 from tests.outside.srmp.catcher import Box, Catcher
 from tests.outside.srmp.conftest import Connect
@@ -347,19 +347,38 @@ def test_peers_are_reached_where_they_are(poster: Poster, catcher: Catcher) -> N
     assert hosts == {f"{PEER}:{catcher.port}"}
 
 
-def test_our_own_queue_takes_our_receipts(
+def test_a_receipt_does_not_go_to_a_queue_of_ours(
     poster: Poster, appliance: Appliance, topics: Topics
 ) -> None:
-    """SR-50: what we send is what we take; and a receipt asks for no receipt."""
+    """It would be a way to any of our ports; `redirect_out` is the operator's way to allow it."""
     host, port = appliance.srmp_address
-    there = f"http://{host}:{port}/MSMQ/private$/plain2"
+    there = f"http://{host}:{port}/MSMQ/private$/plain2?{uuid4().hex}"
     mail = Mail(to=url("plain"), services=delivery(there) + commitment(there), label="to us")
     assert poster.post(mail) == 200
+    eventually(lambda: appliance.log.count(f"no receipt for {there}") == 2)
+    assert not [one for one in topics.all("plain2") if one.header.get("msmq.label") == b"to us"]
+
+
+def test_we_take_what_we_send_as_a_receipt(
+    poster: Poster, appliance: Appliance, catcher: Catcher, topics: Topics
+) -> None:
+    """SR-50: receipts for a host that is found elsewhere come to us, as that host would post them;
+    a receipt asks for no receipt."""
+    box = catcher.box_at("machine1", "plain2", f"?{uuid4().hex}")
+    there = f"http://machine1{box.path}"
+    mail = Mail(to=url("plain"), services=delivery(there) + commitment(there), label="for us")
+    assert poster.post(mail) == 200
+    box.wait(2)
+    for one in box.caught:
+        body = one.body.replace(there.encode(), url("plain2").encode())
+        head = f"POST /msmq/private$/plain2 HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: text/xml\r\n"
+        head += f'SOAPAction: "MSMQMessage"\r\nContent-Length: {len(body)}\r\n\r\n'
+        assert poster.post(head.encode() + body) == 200
     ours = str(appliance.guid).encode()
 
     def found() -> list[bytes]:
         wanted = [one for one in topics.all("plain2") if one.header.get("msmq.source") == ours]
-        wanted = [one for one in wanted if one.header.get("msmq.label") == b"to us"]
+        wanted = [one for one in wanted if one.header.get("msmq.label") == b"for us"]
         return sorted(one.header["msmq.class"] for one in wanted)
 
     eventually(lambda: len(found()) >= 2)

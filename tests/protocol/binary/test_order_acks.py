@@ -7,7 +7,8 @@ import pytest
 from bridge.model.guid import Guid
 from bridge.model.message import Message
 from bridge.model.verdict import Cursor
-from bridge.protocol.binary.order_acks import OrderAcks, order_ack
+from bridge.protocol.binary import order_acks as module
+from bridge.protocol.binary.order_acks import OrderAcks, StreamRoom, order_ack
 from tests.outside.expected import expected_order_ack
 from tests.outside.rawparse import Received, parse
 from tests.protocol.binary.peer import CLIENT, LOCAL, REMOTE, SEQUENCE, SERVER
@@ -124,6 +125,79 @@ def test_streams_have_their_own_timers() -> None:  # DM-8: (source, destination 
     assert due(order_acks, 0.65) == [Cursor(SEQUENCE, 1)]
     assert due(order_acks, 0.85) == [Cursor(SEQUENCE, 2), Cursor(SEQUENCE, 3)]
     assert due(order_acks, 0.95) == [Cursor(SEQUENCE, 4)]
+
+
+# -- how many ---------------------------------------------------------------------------------
+
+
+def named(number: int, length: int = 0) -> Message:
+    name = f"DIRECT=OS:appl\\private$\\{number:0{length}}"
+    return Message(source=REMOTE, ordinal=1, destination=name)
+
+
+def test_at_the_bound_the_longest_quiet_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_STREAMS", 3)
+    order_acks = OrderAcks(0.0)
+    for number in range(3):
+        assert order_acks.schedule(named(number), Cursor(SEQUENCE, 1), number / 10) is None
+    assert len(due(order_acks, 0.55)) == 1  # the first is quiet
+    assert order_acks.schedule(named(3), Cursor(SEQUENCE, 1), 0.55) is None
+    assert len(order_acks) == 3
+    assert len(due(order_acks, 2.0)) == 3
+
+
+def test_else_the_one_that_is_due_first_leaves_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No ack is lost: its sender would send all again, much later."""
+    monkeypatch.setattr(module, "MOST_STREAMS", 3)
+    order_acks = OrderAcks(0.0)
+    for number in range(3):
+        order_acks.schedule(named(number), Cursor(SEQUENCE, number + 1), number / 10)
+    order_acks.schedule(named(0), Cursor(SEQUENCE, 9), 0.3)  # put off: the second is first now
+    early = order_acks.schedule(named(3), Cursor(SEQUENCE, 4), 0.4)
+    assert early is not None
+    assert early.cursor == Cursor(SEQUENCE, 2)
+    assert sorted(cursor.number for cursor in due(order_acks, 9.0)) == [3, 4, 9]
+
+
+def test_all_sessions_share_a_bound() -> None:
+    room = StreamRoom(4)
+    hog, other = OrderAcks(0.0, room), OrderAcks(0.0, room)
+    for number in range(10):
+        hog.schedule(named(number), Cursor(SEQUENCE, number + 1), 0.0)
+    assert (len(hog), room.used) == (4, 4)
+    early = other.schedule(BY_NAME, Cursor(SEQUENCE, 7), 0.0)  # not kept, and not lost
+    assert early is not None
+    assert early.cursor == Cursor(SEQUENCE, 7)
+    assert (len(other), room.used) == (0, 4)
+    hog.close()
+    assert (len(hog), room.used, hog.next_wakeup()) == (0, 0, None)
+    assert other.schedule(BY_NAME, Cursor(SEQUENCE, 8), 0.0) is None
+    assert due(other, 1.0) == [Cursor(SEQUENCE, 8)]
+    assert due(other, 20.0) == []
+    assert room.used == 0
+
+
+def test_long_names_take_no_more_room() -> None:
+    order_acks = OrderAcks(0.0)
+    for number in range(3):
+        for _ in range(2):
+            order_acks.schedule(named(number, 30_000), Cursor(SEQUENCE, number + 1), 0.0)
+    assert all(len(name) <= 128 for _, name in order_acks._streams)
+    assert [cursor.number for cursor in due(order_acks, 1.0)] == [1, 2, 3]
+
+
+def test_a_busy_stream_among_thousands_costs_no_search() -> None:
+    """A hundred thousand messages of one stream, while four thousand others wait."""
+    order_acks = OrderAcks(0.0)
+    for number in range(4_000):
+        order_acks.schedule(named(number), Cursor(SEQUENCE, 1), 1e6)
+    before, fired = order_acks._due.steps, 0
+    for n in range(100_000):
+        order_acks.schedule(BY_NAME, Cursor(SEQUENCE, n + 1), n / 1000)
+        order_acks.next_wakeup()
+        fired += len(due(order_acks, n / 1000))
+    assert fired < 110 * 2  # seconds
+    assert order_acks._due.steps - before < 3 * 100_000
 
 
 # -- what -------------------------------------------------------------------------------------

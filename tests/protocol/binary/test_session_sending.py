@@ -332,6 +332,63 @@ def test_order_acks_wait_for_the_window() -> None:  # QB-6, QB-50
     assert order_acks(commands, "192.0.2.10") == [(SEQUENCE, 1, 0)]
 
 
+def test_a_peer_that_acknowledges_nothing_piles_up_no_order_acks() -> None:
+    """Those beyond a window stay due, and a later one says what an earlier one would have said."""
+    session = open_acceptor(settings=SessionSettings(window=4), window=4, recoverable_ack_ms=60_000)
+    batch, found, count = 0, [], 40
+    for second in range(3):
+        for number in range(count):
+            name = direct(f"OS:appl\\private$\\q{number}")
+            feed(session, transactional(second + 1, queue=name), second)
+            batch += 1
+            decide(session, Decided(batch, [taken(second + 1)]), second)
+        found += [m.sequence[1] for m in user_messages(tick(session, second + 0.6))]
+        assert len(session._outgoing) <= 4
+        due = session.next_wakeup()
+        assert due is None or due > second + 0.6  # what cannot leave wakes nobody
+    assert found == [1] * 4
+    # Four that wait, of the first second, and then the rest as the window opens, up to date.
+    for step in range(1, count):
+        told = min(4 * step, session.sent.sent)
+        header = peer_ack(ack=told, sent=120, sent_recoverable=120, window=4)
+        found += [m.sequence[1] for m in user_messages(feed(session, header, 5.0))]
+        found += [m.sequence[1] for m in user_messages(tick(session, 5.0))]
+    assert found == [1] * 8 + [3] * count
+    assert session._order_acks_waiting == 0
+
+
+def test_a_verdict_finds_its_batch_wherever_it_is() -> None:
+    session = open_acceptor(recoverable_ack_ms=60_000, window=0xFFFF)
+    for number in range(1, 6):
+        feed(session, recoverable(number), 0.0)
+    for batch in (4, 2, 5, 99, 0):
+        decide(session, accepted(batch), 0.0)
+    assert session.received.decided == 0
+    decide(session, accepted(1), 0.0)
+    assert session.received.decided == 2
+    decide(session, accepted(3), 0.0)
+    assert session.received.decided == 5
+    decide(session, accepted(3), 0.0)  # nothing waits any more
+    assert session.received.decided == 5
+
+
+def test_it_is_idle_when_nothing_is_unacknowledged_or_half_there() -> None:
+    session = open_acceptor(recoverable_ack_ms=500)
+    assert session.is_idle
+    raw = recoverable(1)
+    feed(session, raw[:40], 0.0)
+    assert not session.is_idle
+    feed(session, raw[40:], 0.0)
+    decide(session, accepted(1), 0.0)
+    assert not session.is_idle
+    tick(session, 0.5)
+    assert session.is_idle
+    deliver(session, 1.0, ours(1))
+    assert not session.is_idle
+    feed(session, peer_ack(ack=1, sent=1, sent_recoverable=1), 1.5)
+    assert session.is_idle
+
+
 def test_no_token_is_told_for_our_own_order_acks() -> None:
     session = open_acceptor()
     feed(session, transactional(1), 0.0)

@@ -7,6 +7,7 @@ import hmac
 import struct
 
 from bridge.protocol.events import Instant
+from bridge.protocol.rpc.guesses import Guesses
 from bridge.protocol.rpc.ntlm import HostNames, NtlmAcceptor
 
 UNICODE, SIGN, SEAL, NTLM, ESS = 0x1, 0x10, 0x20, 0x200, 0x80000
@@ -25,8 +26,10 @@ class Accounts:
         return SECRET_HASH if user.lower() == "ann" else None
 
 
-def acceptor() -> NtlmAcceptor:
-    return NtlmAcceptor(Accounts(), HOST, NONCE)
+def acceptor(
+    *, guesses: Guesses | None = None, peer: str = "", strong: bool = False
+) -> NtlmAcceptor:
+    return NtlmAcceptor(Accounts(), HOST, NONCE, guesses=guesses, peer=peer, strong=strong)
 
 
 def md5(data: bytes) -> bytes:

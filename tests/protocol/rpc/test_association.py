@@ -40,10 +40,11 @@ PEER, LOCAL = "10.0.0.1", ("10.0.0.9", 2103)
 FIRST_GROUP = 0x1001
 
 
-def make(auth_type: int) -> Acceptor | None:
+def make(auth_type: int, level: AuthLevel, peer: str) -> Acceptor | None:
+    ntlm = acceptor(peer=peer, strong=level >= AuthLevel.INTEGRITY)
     if auth_type == 10:
-        return acceptor()
-    return NegotiateAcceptor(acceptor()) if auth_type == 9 else None
+        return ntlm
+    return NegotiateAcceptor(ntlm) if auth_type == 9 else None
 
 
 def runtime(**limits: float) -> Runtime:

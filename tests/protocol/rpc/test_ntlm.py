@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bridge.protocol.events import Instant
+from bridge.protocol.rpc.guesses import Guesses
 from bridge.protocol.rpc.ntlm import AuthFailed, HostNames, NtlmAcceptor, ntowf_v2
 from tests.protocol.rpc.ntlm_peer import (
     ANONYMOUS,
@@ -165,3 +167,64 @@ def test_any_token(token: bytes, later: bool) -> None:
         token = b"NTLMSSP\0\3\0\0\0" + token
     with pytest.raises(AuthFailed):
         ntlm.step(token, NOW)
+
+
+# -- keys that are too short ------------------------------------------------------------------
+
+SHORT = [FLAGS & ~KEY_128, FLAGS & ~(KEY_128 | KEY_56)]
+
+
+@pytest.mark.parametrize("flags", SHORT)
+def test_40_and_56_bits_protect_nothing(flags: int) -> None:
+    """A client that offers no more hears it at once."""
+    with pytest.raises(AuthFailed, match="128-bit keys required") as caught:
+        acceptor(strong=True).step(negotiate(flags), NOW)
+    assert caught.value.reason == "rpc-auth-weak-key"
+
+
+@pytest.mark.parametrize("flags", SHORT)
+def test_nor_if_the_client_gives_up_the_128_that_it_offered(flags: int) -> None:
+    ntlm, peer = acceptor(strong=True), NtlmPeer(auth_flags=flags)
+    message = peer.authenticate(ntlm.step(peer.negotiate, NOW))
+    with pytest.raises(AuthFailed, match="128-bit keys required"):
+        ntlm.step(message, NOW)
+    assert ntlm.seal is None
+
+
+@pytest.mark.parametrize("peer", [NtlmPeer(), NtlmPeer(flags=FLAGS & ~(KEY_EXCH | KEY_56))])
+def test_128_bits_do(peer: NtlmPeer) -> None:
+    assert run(peer, acceptor(strong=True)).seal is not None
+
+
+# -- guessing ---------------------------------------------------------------------------------
+
+
+def attempt(guesses: Guesses, peer: NtlmPeer, *, address: str = "a", mono: float = 0.0) -> str:
+    """The reason of its refusal, empty if it is in."""
+    ntlm, now = acceptor(guesses=guesses, peer=address), Instant(mono, NOW.unix)
+    try:
+        ntlm.step(peer.authenticate(ntlm.step(peer.negotiate, now)), now)
+    except AuthFailed as refused:
+        return refused.reason
+    return ""
+
+
+WRONG = NtlmPeer(nt_hash=bytes(16))
+
+
+def test_after_some_wrong_passwords_the_right_one_has_to_wait() -> None:
+    guesses = Guesses()
+    for _ in range(5):
+        assert attempt(guesses, WRONG) == "rpc-auth-failed"
+    assert attempt(guesses, WRONG) == "rpc-auth-guessing"
+    assert attempt(guesses, NtlmPeer()) == "rpc-auth-guessing"
+    assert attempt(guesses, NtlmPeer(user="ANN", domain="")) == "rpc-auth-guessing"
+    assert attempt(guesses, NtlmPeer(), address="b") == ""  # from elsewhere it has not
+    assert attempt(guesses, NtlmPeer(), mono=60.0) == ""
+    assert attempt(guesses, WRONG, mono=60.0) == "rpc-auth-failed"
+
+
+def test_a_user_that_does_not_exist_looks_the_same() -> None:
+    guesses = Guesses()
+    found = [attempt(guesses, NtlmPeer(user="bob")) for _ in range(6)]
+    assert found == ["rpc-auth-failed"] * 5 + ["rpc-auth-guessing"]

@@ -22,7 +22,7 @@ def requests(**limits: int) -> Requests:
     presentation = Presentation([ECHO])
     presentation.answer(Proposal(0, ECHO, (NDR,)))
     presentation.answer(Proposal(1, ECHO, (NDR,)))
-    return Requests(Limits(**limits), presentation)
+    return Requests(Limits(**limits), presentation)  # type: ignore[arg-type]
 
 
 def add(to: Requests, data: bytes) -> Complete | None:

@@ -16,8 +16,8 @@ from tests.wire.rpc import raw
 NTLM = 10
 
 
-def make(auth_type: int) -> Acceptor | None:
-    return acceptor() if auth_type == NTLM else None
+def make(auth_type: int, level: AuthLevel) -> Acceptor | None:
+    return acceptor(strong=level >= AuthLevel.INTEGRITY) if auth_type == NTLM else None
 
 
 def fragment(auth: bytes = b"") -> Fragment:
@@ -160,7 +160,7 @@ def test_auth3_that_is_not_the_last_token() -> None:
         def step(self, token: bytes, now: object) -> bytes:
             return b"more"
 
-    table = SecurityTable(lambda _: Endless())
+    table = SecurityTable(lambda *_: Endless())
     table.step(Verifier(NTLM, 6, 0, b"a"), NOW)
     with pytest.raises(AuthFailed):
         table.finish(Verifier(NTLM, 6, 0, b"b"), NOW)

@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 import pyspark
 
-from bridge.adapters.kafka.jars import Bundle, cache_root, fill, is_complete
+from bridge.adapters.kafka.jars import Bundle, cache_root, filled
 from bridge.adapters.kafka.java import find_java
+from bridge.adapters.kafka.pins import read_pins
 from bridge.adapters.kafka.spark_jars import connector_jars
 from tests.docs.runner import ROOT
 
 PATIENCE_S = 600
+PINS = Path(__file__).with_name("lakes.sha256")
 MODULE = """\
 <ivy-module version="2.0">
   <info organisation="msmq-bridge" module="lake"/>
@@ -38,11 +40,10 @@ class Lake(NamedTuple):
     def jars(self) -> list[Path]:
         org, name, version = self.package.split(":")
         module = MODULE.format(org, name, version)
-        bundle = Bundle(f"{name} {version} (once)", module, (f"{name}-*.jar",), 2, "network")
         cached = cache_root() / f"{name}-{version}"
-        if not is_complete(cached / "libs", bundle):
-            fill(cached, bundle)
-        return sorted((cached / "libs").glob("*.jar"))
+        pins = read_pins(cached.name, PINS)
+        bundle = Bundle(f"{name} {version} (once)", module, (f"{name}-*.jar",), pins, "network")
+        return sorted(filled(cached, bundle).glob("*.jar"))
 
 
 LAKES = {

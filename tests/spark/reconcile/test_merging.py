@@ -99,6 +99,7 @@ def test_any_cut_gives_what_the_whole_gives(
     assert [getattr(state.known, n) for n in names] == [getattr(whole.known, n) for n in names]
 
 
+@LONG
 def test_what_nothing_new_touches_stays(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,13 +29,13 @@ guids = st.one_of(st.just(NULL_GUID), st.binary(min_size=16, max_size=16).map(Gu
 
 
 def texts(max_size: int, *, nul: bool = True) -> st.SearchStrategy[str]:
-    """WCHARs of any value, so also halves of a surrogate pair, as they come from a wire."""
+    """WCHARs of any value, as they come from a wire: halves of a surrogate pair are replaced."""
     units = st.lists(st.integers(0 if nul else 1, 0xFFFF), max_size=max_size)
     return st.one_of(
         st.text(st.characters(min_codepoint=1, max_codepoint=0x24F), max_size=max_size),
         units.map(
             lambda unit: b"".join(n.to_bytes(2, "little") for n in unit).decode(
-                "utf-16-le", "surrogatepass"
+                "utf-16-le", "replace"
             )
         ),
     )

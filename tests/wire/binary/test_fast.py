@@ -62,6 +62,10 @@ ORDINARY = {
         ttrq=5,
     ),
     "label without NUL": build.packet(build.user(), build.properties(b"", build.utf16("xy"))),
+    "half of a surrogate pair": build.packet(
+        build.user(names=build.direct("OS:a\ud800\\q")),
+        build.properties(b"", build.utf16("x\udfffy")),
+    ),
     "odd padding": build.packet(build.user(), build.properties(b"12345", filler=b"\xaa")),
 }
 

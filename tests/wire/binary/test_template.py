@@ -109,6 +109,8 @@ ALIKE: dict[str, Callable[[int], bytes]] = {
 }
 VARIED: dict[str, Callable[[int], bytes]] = {
     "label": lambda n: in_order(n, label="a label"),
+    "half of a surrogate pair": lambda n: in_order(n, label="a \ud800 label"),
+    "half of a pair in the name": lambda n: plain(n, name="OS:a\udc00\\q"),
     "body": lambda n: in_order(n, b"\xff" * 33),
     "extension": lambda n: plain(n, extension=b"ext"),
     "final ack wanted": lambda n: in_order(n, bits=0xE),

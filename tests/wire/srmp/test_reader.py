@@ -5,7 +5,8 @@ import pytest
 from bridge.model.errors import WireError
 from bridge.model.guid import Guid
 from bridge.wire.srmp.envelope import Services
-from bridge.wire.srmp.reader import place_of_to, read_envelope, soap_texts
+from bridge.wire.srmp.reader import MAX_NAMES, place_of_to, read_envelope, soap_texts
+from bridge.wire.srmp.values import MAX_BASE64, MAX_NAME
 from tests.vectors.srmp import V4_RECEIPT_1
 from tests.wire.srmp.build import MSMQ, MUST, PATH, PROPERTIES, QM, SERVICES, STREAM, TO, good, soap
 
@@ -86,6 +87,10 @@ def test_may_be_missing(name: str) -> None:
         ("</TTrq>", "</TTrq><Provider><Name>a</Name></Provider>"),
         ("</TTrq>", "</TTrq><App>-1</App>"),
         ("</TTrq>", "</TTrq><AdminMqf>http://a/msmq/a,b</AdminMqf>"),
+        ("</TTrq>", f"</TTrq><AdminMqf>{'a ' * (MAX_NAMES + 1)}</AdminMqf>"),
+        ("</TTrq>", f"</TTrq><AdminMqf>MSMQ:{'a' * MAX_NAME}</AdminMqf>"),
+        ("</TTrq>", f"</TTrq><Correlation>{'AAAA' * MAX_BASE64}</Correlation>"),
+        ("</id></path>", f"</id><rev><via>MSMQ:{'a' * MAX_NAME}</via></rev></path>"),
         ("</id></path>", "</id><rev><via>http://a</via><via>http://b</via></rev></path>"),
         ("</id></path>", "</id><id>uuid:8@" + QM + "</id></path>"),
         ("<durable/>", "<durable/><durable/>"),

@@ -12,15 +12,15 @@ from bridge.wire.srmp.tree import content_of, parse_xml, source_of
 
 def test_namespaces_are_resolved() -> None:  # srmp.md 2: prefixes are free
     root = parse_xml(b'<a:x xmlns:a="u" xmlns="v" a:k="1" k="2"><y> t <z/>u</y></a:x>')
-    assert root.tag == "u}x"
-    assert root.attributes == {"u}k": "1", "k": "2"}
-    assert [child.tag for child in root.children] == ["v}y"]
+    assert root.tag == ("u", "x")
+    assert root.attributes == {("u", "k"): "1", ("", "k"): "2"}
+    assert [child.tag for child in root.children] == [("v", "y")]
     assert root.children[0].text == " t u"
 
 
 def test_a_declaration_and_comments_are_allowed() -> None:
-    assert parse_xml(b'<?xml version="1.0"?><!-- a --><x/><!-- b -->').tag == "x"
-    assert parse_xml(b"\xef\xbb\xbf<x/>").tag == "x"
+    assert parse_xml(b'<?xml version="1.0"?><!-- a --><x/><!-- b -->').tag == ("", "x")
+    assert parse_xml(b"\xef\xbb\xbf<x/>").tag == ("", "x")
 
 
 @pytest.mark.parametrize(
@@ -68,19 +68,37 @@ def test_depth_is_bounded() -> None:
     def deep(levels: int) -> bytes:
         return b"<a>" * levels + b"</a>" * levels
 
-    assert parse_xml(deep(tree.MAX_DEPTH)).tag == "a"
+    assert parse_xml(deep(tree.MAX_DEPTH)).tag == ("", "a")
     for levels in (tree.MAX_DEPTH + 1, 500_000):
         with pytest.raises(WireError, match="levels"):
             parse_xml(deep(levels))
 
 
 def test_nodes_are_bounded() -> None:
-    assert parse_xml(b"<a>" + b"<b/>" * (tree.MAX_NODES - 1) + b"</a>").tag == "a"
+    assert parse_xml(b"<a>" + b"<b/>" * (tree.MAX_NODES - 1) + b"</a>").tag == ("", "a")
     with pytest.raises(WireError, match="nodes"):
         parse_xml(b"<a>" + b"<b/>" * tree.MAX_NODES + b"</a>")
     attributes = b"".join(b" a%d=''" % n for n in range(tree.MAX_NODES))
     with pytest.raises(WireError, match="nodes"):
         parse_xml(b"<a" + attributes + b"/>")
+
+
+def test_declarations_are_nodes() -> None:
+    declarations = b"".join(b"<b xmlns='u%d'/>" % n for n in range(tree.MAX_NODES // 2))
+    with pytest.raises(WireError, match="nodes"):
+        parse_xml(b"<a>" + declarations + b"</a>")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"<a xmlns='%s'>%s</a>" % (b"u" * 64_000, b"<b/>" * 10_000),
+        b"<a %s/>" % b" ".join(b"k%d=''" % n for n in range(200_000)),
+    ],
+)
+def test_names_and_tags_are_bounded(data: bytes) -> None:
+    with pytest.raises(WireError, match="more than"):
+        parse_xml(data)
 
 
 def test_size_is_bounded() -> None:  # MC-MQSRM 1.6
@@ -97,8 +115,9 @@ def test_names_do_not_stay_behind() -> None:  # why this is not lxml
     gc.disable()  # nor may they wait for the collector
     tracemalloc.start()
     try:
+        read(1)  # the interpreter keeps some thousand tuples for the next document
         before = tracemalloc.get_traced_memory()[0]
-        for batch in range(1, 4):
+        for batch in range(2, 5):
             read(batch)
         assert tracemalloc.get_traced_memory()[0] - before < 100_000
     finally:
@@ -134,3 +153,15 @@ def test_source_is_as_sent(inner: bytes) -> None:  # SR-9, signature: bytes as s
     data = b"<a>\xc3\xa4 <b/>" + inner + b"</a>"
     element = parse_xml(data).children[1]
     assert source_of(element, data) == inner
+
+
+def test_a_long_start_tag_costs_its_own_size() -> None:
+    attributes = b" ".join(b"k%d='1'" % n for n in range(10_000))
+    data = b"<a><i " + attributes + b" " * 100_000 + b">x</i></a>"
+    element = parse_xml(data).children[0]
+    tracemalloc.start()
+    try:
+        assert data[content_of(element, data)] == b"x"
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()

@@ -78,13 +78,13 @@ function listeners() {
     const text = JSON.stringify([told.listeners, told.cloned_guids, told.refusals, minutes]);
     if (text === shown) return;
     shown = text;
-    const clones = Object.entries(told.cloned_guids);
+    const clones = Object.entries(told.cloned_guids ?? {});
     const refusals = Object.entries(told.refusals);
     fill(body, definition([
       ["Queue manager", h("code", {}, told.queue_manager.id)],
       ["Up for", minutes ? seconds(minutes * 60) : "less than a minute"],
       ...Object.entries(told.listeners).map(([name, address]) => [`Listens: ${name}`, h("code", {}, address)]),
-      ["Cloned GUIDs", clones.length ? clones.map(([guid, from]) => h("p", {}, `${guid}: ${from.join(" and ")}`)) : "none"],
+      ["Cloned GUIDs", !told.cloned_guids ? "the admin token shows them" : clones.length ? clones.map(([guid, from]) => h("p", {}, `${guid}: ${from.join(" and ")}`)) : "none"],
       ["Turned away", refusals.length ? refusals.map(([name, number]) => `${name.replaceAll("-", " ")}: ${count(number)}`).join(", ") : "nobody"],
     ]));
   });

@@ -6,6 +6,7 @@ import { card, chip, definition, fill, h, say } from "../dom.js";
 import { brief, count, milliseconds, plural, seconds, size, verdict } from "../format.js";
 import { every, live, whileShown } from "../live.js";
 import { link } from "../route.js";
+import { may } from "../session.js";
 import { finding } from "./health.js";
 
 export function overview() {
@@ -125,6 +126,10 @@ export function bar(name, number, most) {
 function waitingAcks() {
   const body = h("div");
   const element = card("Acks that are owed", null, body);
+  if (!may.senders) {
+    fill(body, h("p", { class: "empty" }, "The admin token shows which peers wait."));
+    return element;
+  }
   every(5000, element, async () => {
     const page = await get("/api/acks", { limit: 6 }).catch(() => null);
     if (!page) return;

@@ -5,7 +5,7 @@ import { confirmed, entered, told } from "../dialog.js";
 import { chip, definition, fill, h, notice } from "../dom.js";
 import { brief, count, plural, size } from "../format.js";
 import { link } from "../route.js";
-import { may } from "../session.js";
+import { locked, may } from "../session.js";
 import { pagedTable } from "../table.js";
 
 const PEEKED = 20;
@@ -92,11 +92,12 @@ function messages(queue) {
     }
   };
   const again = () => look(null);
-  queueMicrotask(again);
+  if (may.senders) queueMicrotask(again);
+  else fill(list, locked("Messages name their senders: they need the admin token."));
   return h("section", { class: "card" },
     h("p", {}, h("a", { href: "#queues" }, "← all queues")),
     h("header", {}, h("h2", { class: "code" }, queue), h("span", { class: "buttons" },
-      h("button", { type: "button", onclick: again }, "Look again"),
+      may.senders ? h("button", { type: "button", onclick: again }, "Look again") : null,
       may.write ? h("button", { type: "button", class: "danger", onclick: () => purge(queue, null, again) }, "Purge …") : null)),
     said, list, more);
 }

@@ -5,6 +5,7 @@ import { card, chip, fill, h, notice } from "../dom.js";
 import { count, moment, verdict } from "../format.js";
 import { every } from "../live.js";
 import { link, remember } from "../route.js";
+import { locked, may } from "../session.js";
 
 export function verdicts(params) {
   const field = h("input", { type: "search", value: params.get("search") ?? "", maxLength: 200,
@@ -27,7 +28,8 @@ export function verdicts(params) {
     h("div", { class: "filter" }, field), faults,
     card("Since the start", null, table(["Verdict", "Class", "In words", "By", "Messages"], counts)),
     card("Turned away lately", h("span", { class: "empty" }, "from the rejects topic"),
-      table(["When", "Message", "Queue", "Class, in words", "Reason", "From"], latest)));
+      may.senders ? table(["When", "Message", "Queue", "Class, in words", "Reason", "From"], latest)
+        : locked("Messages that were turned away name their senders: they need the admin token.")));
   const look = async (path, name, fault, before, take) => {
     try {
       const rows = (await get(path))[name];
@@ -38,7 +40,7 @@ export function verdicts(params) {
     }
   };
   every(2000, element, () => look("/api/verdicts", "verdicts", faults[0], told, (rows) => { told = rows; }));
-  every(2000, element, () => look("/api/refusals", "refusals", faults[1], refused, (rows) => { refused = rows; }));
+  if (may.senders) every(2000, element, () => look("/api/refusals", "refusals", faults[1], refused, (rows) => { refused = rows; }));
   draw();
   return element;
 }
