@@ -50,9 +50,10 @@ unit: setup
 	$(BIN)/python -m pytest -m "not kafka"
 
 # Most tests wait for something: a broker that starts, a timer of the protocol. A file stays together.
+# A test process that dies ends the run: with a new one the rest of its file would never be handed out.
 WORKERS ?= 3
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 long: setup
 	$(BIN)/python -m pytest --long
