@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.complete
 
 .PHONY: setup run test long lint unit bench mass profile soak soak-backfill prove-reconcile
-.PHONY: spark-wheel screenshots fuzz clean lock
+.PHONY: failover spark-wheel screenshots fuzz clean lock
 .DEFAULT_GOAL := help
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make mass   a million waiting messages: how long a start takes, with the view and without (COUNT=)"
 	@echo "make profile  where the time goes in the bridge under load"
 	@echo "make soak   kills, freezes, cuts by a seeded schedule, then a verdict (MINUTES=5 SEED=… ONLY=srmp|retained|handover|hostile)"
+	@echo "make failover  how long senders wait when brokers of a cluster of three go away (ROUNDS= ONLY=)"
 	@echo "make soak-backfill  100,000 messages backfilled, killed at random meanwhile (MESSAGES= SEED=)"
 	@echo "make spark-wheel  dist/*.whl, and the same as *.zip for spark-submit --py-files"
 	@echo "make prove-reconcile  planted faults of every kind among a million messages: each found, none invented (COUNT= SEED=)"
@@ -71,6 +72,10 @@ profile: setup
 MINUTES ?= 5
 soak: setup
 	$(BIN)/python -m tests.chaos --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) $(if $(ONLY),--only $(ONLY))
+
+ROUNDS ?= 3
+failover: setup
+	$(BIN)/python -m tests.chaos.failover --rounds $(ROUNDS) $(if $(ONLY),--only "$(ONLY)")
 
 MESSAGES ?= 100000
 soak-backfill: setup

@@ -27,6 +27,7 @@ from bridge.adapters.kafka.client import MAX_MESSAGE_BYTES
 from bridge.adapters.kafka.health import KafkaHealth
 from bridge.adapters.kafka.own_broker import OwnBroker
 from bridge.adapters.kafka.sink import KafkaShardSink
+from bridge.adapters.kafka.stable_offsets import KafkaOffsets, StableOffsets
 from bridge.adapters.kafka.topic_states import TopicStates
 from bridge.adapters.kafka.topics import (
     OwnTopics,
@@ -54,6 +55,7 @@ from bridge.adapters.retained.service import RetainedService
 from bridge.adapters.runtime import RUNTIME_FILE, remove_runtime, write_runtime
 from bridge.adapters.srmp_service import SrmpService
 from bridge.adapters.store.audit_index import AuditIndex
+from bridge.adapters.stream_desk import StreamDesk
 from bridge.adapters.telemetry import Telemetry
 from bridge.adapters.topic_watch import TopicWatch
 from bridge.adapters.tracing import open_tracing
@@ -91,6 +93,8 @@ _log = logging.getLogger(__name__)
 DRAIN_S: Final = 10.0
 CLOSE_S: Final = 3.0
 RETRY_S: Final = 2.0
+SHARDS_S: Final = 10.0  # that a start waits for the last shards
+MOST_NAMED: Final = 10
 LOG_S: Final = 1.0
 LAST_WORDS_S: Final = 0.5  # for peers to read our last acks
 PORTS_S: Final = 10.0  # for the leader before us to be gone from this host
@@ -109,7 +113,7 @@ class Appliance:
         self.telemetry = Telemetry()
         self.listeners: dict[str, str] = {}
         self.id = config.queue_manager.id or NULL_GUID
-        self.names = tuple(config.queue_manager.names) or _host_names()
+        self.names = config.queue_manager.listed_names or _host_names()
         self._kafka: OwnBroker | None = None
         self._bootstrap = ""
         self._tasks: list[asyncio.Task[None]] = []
@@ -120,18 +124,22 @@ class Appliance:
         self._rpc: RpcService | None = None
         self._retained: RetainedService | None = None
         self.desk: Desk | None = None
+        self.streams = StreamDesk(lambda: self._pumps)
         self._index: AuditIndex | None = None
         self._tracer: Tracer | None = None
         self._follower: Follower | None = None
         self._health: KafkaHealth | None = None
         self._topics: TopicWatch | None = None
+        self._stable: StableOffsets | None = None
         self._leadership: Leadership | None = None
+        self._hall = Hall()
         self._admin = AdminServer(
             self,
             self.telemetry,
             config.admin,
             (*self.names, *_host_names(), config.listen.admin_host),
             token_path(config),
+            self._hall,
         )
         self._meter = Meter(self.telemetry, self._count_pending)
         self.watch = Watch(
@@ -272,6 +280,8 @@ class Appliance:
         self._queues.close()
         if self._topics is not None:
             self._topics.stop()
+        if self._stable is not None:
+            self._stable.stop()
         if self._follower is not None:
             await asyncio.to_thread(self._follower.stop)
         if self._tracer is not None and self._health is not None and self._health.up:
@@ -392,6 +402,7 @@ class Appliance:
             quota_kb=self.config.queue_manager.quota_kb,
             deadletter_topic=own.deadletter,
             continues_traces=self._tracing is not None,
+            adopts_streams=self.config.queue_manager.adopt_streams == "first",
             outbox_bytes=outbox.MEMORY // count,
             outbox_destinations=outbox.DESTINATIONS // count,
         )
@@ -405,7 +416,7 @@ class Appliance:
                     room,
                     rejects=self._reject_budget,
                 ),
-                KafkaShardSink(settings, own, number),
+                KafkaShardSink(settings, own, number, is_of_pair=self.config.standby),
                 self.telemetry,
                 prepare=self._queues.prepare,
                 store_claims=self._queues.claims.store,
@@ -417,11 +428,42 @@ class Appliance:
             self.telemetry.on_session = self._tracing.session
             for pump in self._pumps:
                 pump.tracing = self._tracing
-        await asyncio.gather(*(self._patiently(pump.open) for pump in self._pumps))
-        self._adopt_identity()
-        for pump in self._pumps:
-            self._tasks.append(asyncio.create_task(pump.run()))
+        self._tell_opening()
+        opening = [asyncio.create_task(self._open_shard(pump)) for pump in self._pumps]
+        try:
+            await opening[KEEPER]
+            # The others may hang in a transaction that Kafka has not ended: they come later.
+            await asyncio.wait(opening, timeout=SHARDS_S)
+            self._adopt_identity()
+        except BaseException:
+            for task in opening:
+                task.cancel()
+            raise
+        for pump, opened in zip(self._pumps, opening, strict=True):
+            self._tasks.append(asyncio.create_task(_run_when(opened, pump)))
         await self._pumps[KEEPER].drain()  # identity and id marks are durable before any session
+
+    async def _open_shard(self, pump: ShardPump) -> None:
+        """As often as it takes; `/readyz` and the log say why it takes so long."""
+        began = time.monotonic()
+        while True:
+            try:
+                await pump.open()
+                self._tell_opening()
+                return
+            except SinkUnavailable as error:
+                pump.why_closed = str(error)
+                if self._starting:
+                    self._starting = pump.complaint
+                after = time.monotonic() - began
+                _log.warning("%s; not open after %.1f s, trying again", pump.complaint, after)
+                await asyncio.sleep(RETRY_S)
+
+    def _tell_opening(self) -> None:
+        waiting = [pump.name for pump in self._pumps if not pump.is_open]
+        if self._starting and waiting:
+            named = ", ".join(waiting[:MOST_NAMED])
+            self._starting = f"taking over shards: Kafka has not answered for {named}"
 
     def _adopt_identity(self) -> None:
         """A configured GUID wins; else the one in Kafka; else a new one, kept there."""
@@ -498,7 +540,8 @@ class Appliance:
     async def _listen(self, announce: Callable[[str], None]) -> None:
         listen = self.config.listen
         self._intake = Intake(self._pumps, self._on_jam)
-        hall = Hall()
+        self._intake.look()
+        hall = self._hall
         self._server = BinaryServer(
             self.id,
             self._ordinals,
@@ -530,13 +573,15 @@ class Appliance:
             refusal=self.telemetry.refusal,
         )
         self._courier.intake = self._intake
+        self._receipts.undeliverable = self._courier.undeliverable
+        self._receipts.serves = lambda name: self._queues.catalogue.find(name) is not None
         self._server.courier = self._courier
         for pump in self._pumps:
             pump.on_acks, pump.on_due = self._take_acks, self._srmp.postman.due
             pump.on_dropped = self._drop_acks
             pump.on_forwards = self._srmp.forwarder.take
-            self._take_acks(list(pump.shard.outbox.values()), pump)
             self._srmp.postman.due(pump.shard.posted.unreceipted(), pump)
+            self._take_acks(list(pump.shard.outbox.values()), pump)
             self._srmp.forwarder.take(list(pump.shard.forwards), pump)
         self._open_desk()
         if listen.binary is not None:
@@ -605,6 +650,8 @@ class Appliance:
             self._pumps,
         )
         self._tasks.append(asyncio.create_task(self._topics.run()))
+        self._stable = StableOffsets(KafkaOffsets(settings), self._topics.partitions)
+        self._tasks.append(asyncio.create_task(self._stable.run()))
 
     def _start_index(self, settings: dict[str, Any], own: OwnTopics) -> None:
         """A view of the audit topic for `trace`, which asks by the admin port."""
@@ -644,14 +691,22 @@ class Appliance:
             waiting_acks=lambda: sum(len(pump.shard.outbox) for pump in self._pumps),
             waiting_ack_bytes=lambda: sum(pump.shard.outbox.size for pump in self._pumps),
             ack_destinations=lambda: sum(p.shard.outbox.destinations for p in self._pumps),
+            stream_receipts=lambda: self._srmp.postman.stream_receipts if self._srmp else 0,
+            stream_receipt_bytes=lambda: (
+                self._srmp.postman.stream_receipt_bytes if self._srmp else 0
+            ),
             dials=lambda: self._courier.dials if self._server else 0,
             known_peers=lambda: self._courier.known_peers if self._server else 0,
+            invisible_records=lambda: self._stable.invisible if self._stable else 0,
+            hanging_partitions=lambda: len(self._stable.hanging()) if self._stable else 0,
             reject_bytes=lambda: self._reject_budget.used,
             rejects_without_body=lambda: self._reject_budget.omitted,
             made_topics=lambda: self._queues.made_topics,
             stream_bytes=lambda: sum(
-                p.shard.streams.bytes + p.shard.posted.bytes for p in self._pumps
+                p.shard.streams.size + p.shard.posted.size for p in self._pumps
             ),
+            waiting_streams=lambda: self.streams.count,
+            waiting_stream_bytes=lambda: self.streams.bytes,
             seen_ids=lambda: sum(len(pump.shard.history) for pump in self._pumps),
             cache_bytes=self._count_cached,
             waiting_forwards=self._count_forwards,
@@ -673,20 +728,27 @@ class Appliance:
     def ready(self) -> tuple[bool, list[str]]:
         """Whether at least one queue takes messages; and all that is wrong, also if one does."""
         reasons, notes = ([self._starting], []) if self._starting else self._complaints()
-        if self._health is not None and not self._health.up:
+        if self._health is not None and not self._health.up and not self._commits_go_on():
             reasons.append(f"Kafka {self._health.why}")
         if self._leadership is not None and self._leadership.complaint:
             reasons.append(f"lease: {self._leadership.complaint}")
         return not reasons, reasons + notes
 
+    def _commits_go_on(self) -> bool:
+        """Whatever a broker that was asked says: what senders wait for is a commit."""
+        assert self._health is not None
+        return self._server is not None and self._intake.committed_at > self._health.asked_at
+
     def _complaints(self) -> tuple[list[str], list[str]]:
         """What stops everything, and what stops some senders or queues."""
         reasons, notes = list[str](), self._intake.complaints()
-        if self._intake.is_all_closed:
+        if len(notes) == len(self._pumps):
             reasons, notes = notes, []
         if self._topics is not None:
             reasons += self._topics.own_complaints()
             (reasons if self._topics.is_all_closed() else notes).extend(self._topics.complaints())
+        if self._stable is not None:
+            notes += self._stable.complaints()
         return reasons, notes
 
     @property
@@ -728,6 +790,7 @@ class Appliance:
             ),
             "sessions": overview.sessions(self._connections()),
             "stream_list": overview.streams(self._pumps),
+            "waiting_stream_list": self.streams.waiting(),
             "acks_by_peer": overview.acks(self._pumps),
             "forwards": overview.forwards(
                 self._pumps, self._srmp.forwarder.failing if self._srmp else ()
@@ -750,10 +813,12 @@ class Appliance:
             "uptime_s": round(time.time() - self._started, 1),
             "session_count": len(self._connections()),
             "streams": self._count_streams(),
+            "waiting_streams": self.streams.count,
             "pending_messages": self._count_pending(),
             "waiting_acks": self._courier.waiting if self._server else 0,
             "waiting_forwards": self._count_forwards(),
             "cloned_guids": self._server.clones() if self._server else {},
+            "rejected_hosts": self._srmp.rejected_hosts.rows() if self._srmp else [],
             **self._meter.report(),
             "shard_states": overview.shards(self._pumps),
         }
@@ -765,6 +830,14 @@ class Appliance:
         if self._health is None:
             return "starting"
         return "up" if self._health.up else self._health.why
+
+
+async def _run_when(opened: asyncio.Task[None], pump: ShardPump) -> None:
+    try:
+        await opened
+        await pump.run()
+    finally:
+        opened.cancel()
 
 
 async def _sum_up_the_log() -> None:

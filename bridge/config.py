@@ -17,6 +17,7 @@ from msgspec import Meta, Struct, field
 
 from bridge.model.errors import ConfigError
 from bridge.model.guid import NULL_GUID, Guid
+from bridge.model.hosts import address_text, canonical
 
 MSMQ_PORT: Final = 1801
 
@@ -51,7 +52,9 @@ PerAddress = Annotated[
 Shards = Annotated[int, Meta(ge=1, le=256, description="a whole number from 1 to 256")]
 Level = Literal["none", "connect", "call", "packet", "integrity", "privacy"]
 
-_HOST_PORT: Final = re.compile(r"(?P<host>[^\s\[\]:/\\@]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>\d{1,5}))?")
+_HOST_PORT: Final = re.compile(
+    r"(?P<host>[^\s\[\]:/\\@]+|\[[0-9A-Fa-f:.]+(%[\w.-]{1,16})?\])(:(?P<port>\d{1,5}))?"
+)
 _PEER: Final = re.compile(r"[^\s\\/;,+\"{}*]{1,256}")
 _URL: Final = re.compile(r"https?://[^\s/?#*]+(/[^\s*]*)?")
 
@@ -73,7 +76,7 @@ class Address(Struct, frozen=True):
             raise ValueError("no such port")
         host = found["host"]
         if host.startswith("["):
-            host = str(ipaddress.IPv6Address(host[1:-1]))
+            host = address_text(ipaddress.IPv6Address(host[1:-1]))
         return cls(host, port)
 
     def __str__(self) -> str:
@@ -94,7 +97,7 @@ class PeerName(str):
     def parse(cls, text: str) -> PeerName:
         if not _PEER.fullmatch(text):
             raise ValueError("not a peer's name")
-        return cls(text.lower())
+        return cls(canonical(text))
 
 
 Peer = Annotated[PeerName, Meta(description="a GUID without braces, a host name or an IP address")]
@@ -140,8 +143,9 @@ class QueueManagerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     id: QueueManagerId | None = None
     """GUID of this queue manager; generated once and kept when absent."""
-    names: tuple[HostName, ...] = ()
-    """Every name and address senders use for us; empty = this host's own names."""
+    names: Annotated[Literal["auto"], Meta(description="auto")] | tuple[HostName, ...] = ()
+    """Every name and address senders use for us; empty = this host's own names. auto, alone or in
+    the list: over HTTP also every name that the name service says leads to this machine."""
     quota_kb: Kilobytes = 8_388_608
     """Machine quota: what all queues together may hold."""
     insecure_nacks: bool = False
@@ -151,6 +155,17 @@ class QueueManagerConfig(Struct, frozen=True, kw_only=True, forbid_unknown_field
     pin_senders: Literal["off", "warn", "enforce"] = "warn"
     """A GUID that comes from another address than the one it is known at (`peers`, else where its
     first message was accepted from): enforce = it gets no session, warn = a line in the log."""
+    adopt_streams: Literal["ask", "first"] = "ask"
+    """A stream that was never seen here and begins in the middle (its sender's outgoing queue had
+    messages at the cut-over): ask = it waits for `stream adopt`, first = it is taken up at once."""
+
+    @property
+    def listed_names(self) -> tuple[str, ...]:
+        return () if self.names == "auto" else tuple(n for n in self.names if n != "auto")
+
+    @property
+    def looks_up_names(self) -> bool:
+        return "auto" in (self.names, *self.names)
 
     def __post_init__(self) -> None:
         if self.id == NULL_GUID:
@@ -163,7 +178,7 @@ class ListenConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Where we listen. Port 0 = any free port, null = that listener is off."""
 
     host: HostName = "0.0.0.0"
-    """Address that every listener but `admin` binds to."""
+    """Address that every listener but `admin` binds to; `::` is all of IPv6 and IPv4."""
     binary: Port | None = MSMQ_PORT
     """TCP sessions, MS-MQQB."""
     ping: Port | None = 3527
@@ -229,8 +244,13 @@ class SrmpConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """PEM chain for `listen.srmp_tls`, read again when it changes; absent = one of our own."""
     key: Path | None = None
     """PEM key of the certificate; absent = it is in the same file."""
+    client_ca: Path | None = None
+    """PEM certificates: `listen.srmp_tls` takes only clients that show a certificate which these
+    have signed, and `allow` can name them (cn:NAME, san:NAME). `listen.srmp` asks for none. Read at
+    the start."""
     tls: Literal["modern", "legacy"] = "modern"
-    """legacy also takes TLS 1.0 and 1.1 with their ciphers, for old Windows."""
+    """legacy also takes TLS 1.0 and 1.1 with their ciphers, for old Windows: at the listener, for
+    receipts and forwards, and in `send`."""
     ca_file: Path | None = None
     """PEM certificates that receipts and forwards over HTTPS trust; absent = this system's."""
     expired: Literal["deliver", "discard"] = "deliver"
@@ -241,6 +261,9 @@ class SrmpConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """URLs that are reached at another host; one that leads to itself is an exception. SR-18"""
     receipt_redirect: tuple[Redirect, ...] = ()
     """URLs of stream receipts that are replaced."""
+    stream_element: Literal["stream", "Stream"] = "stream"
+    """How `send` spells that element: the text of MC-MQSRM has stream, its examples Stream. Both
+    are understood."""
     receipt_targets: tuple[
         Annotated[
             ReceiptTarget, Meta(description="sender, loopback, *, a host, host:port or a network")
@@ -248,8 +271,8 @@ class SrmpConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         ...,
     ] = (ReceiptTarget("sender"),)
     """Where receipts, and administration acks over binary sessions, may go beside `peers`: sender =
-    the address that the message came from, * = anywhere but loopback and link-local; never to
-    listeners of our own."""
+    the address that the message came from (a receipt for another host goes there, too), * =
+    anywhere but loopback and link-local; never to listeners of our own."""
 
     def __post_init__(self) -> None:
         if self.key is not None and self.certificate is None:
@@ -299,8 +322,12 @@ class RpcConfig(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     for that domain only, a plain name without a domain, for `.`, WORKGROUP and our own names."""
     keytab: Path | None = None
     """Kerberos keys of this host; absent = no Kerberos."""
+    old_ntlm: bool = False
+    """Whether NTLM2-session responses (NTLMv1 with extended session security) are accepted, as XP
+    and 2003 send them unless told otherwise. Plain NTLMv1 and LM never are."""
     release_after_s: Seconds = 300.0
-    """A receive that nobody ended goes back to its queue after this time."""
+    """An MS-MQRR receive that is not ended goes back to its queue after this time. An MS-MQQP
+    receive has no timer: it goes back when its connection ends."""
 
     @property
     def is_open(self) -> bool:
@@ -404,6 +431,12 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         for name, value in self.kafka.items():
             _check_property(name, value)
+        if self.srmp.client_ca is not None and self.listen.srmp_tls is None:
+            raise ConfigError(
+                "srmp.client_ca is there, listen.srmp_tls is not",
+                where="srmp/client_ca",
+                mend="set listen.srmp_tls: clients show certificates over HTTPS only",
+            )
         if self.standby and "bootstrap.servers" not in self.kafka:
             raise ConfigError(
                 "a standby needs a Kafka that both appliances reach",

@@ -6,14 +6,19 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from itertools import count
+from math import inf
 from pathlib import Path
-from time import time
+from time import monotonic, time
 from typing import Any
 
 import pytest
 
 from bridge import app as module
 from bridge.adapters.config_files import load_config
+from bridge.adapters.kafka import health as health_module
+from bridge.adapters.kafka import reader as reader_module
+from bridge.adapters.kafka import stable_offsets as stable_module
+from bridge.adapters.kafka.client import producer
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.lease import Lease, LeaseLost
 from bridge.adapters.kafka.topics import ensure_topics
@@ -470,3 +475,100 @@ async def send(address: str, source: Guid, number: int) -> None:
     )
     host, port = address.split(":")
     await send_all(outgoing, host, int(port), deadline_s=30)
+
+
+# -- a shard that hangs ---------------------------------------------------------------------------
+
+
+def test_a_shard_that_cannot_be_read_does_not_hold_up_the_others(
+    kafka: EmbeddedKafka,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Another producer's transaction is open in the state of shard 1."""
+    monkeypatch.setattr(module, "SHARDS_S", 0.5)
+    monkeypatch.setattr(reader_module, "_QUIET_S", 0.1)
+    prefix = unique("hanging")
+    config = write_config(tmp_path, kafka.bootstrap_servers, topic_prefix=prefix, shards=2)
+    identity(config)  # makes the topics
+    hanging = producer({"bootstrap.servers": kafka.bootstrap_servers}, unique("hanging"))
+    hanging.init_transactions(20)
+    hanging.begin_transaction()
+    hanging.produce(f"{prefix}.state", b"1", b"nothing", 1)
+    hanging.flush(20)
+
+    async def test() -> None:
+        async with running(config) as appliance:
+            ready, reasons = appliance.ready()
+            assert ready
+            assert reasons == ["shard 1: starting"]
+            assert await asyncio.to_thread(
+                get_json, f"http://{appliance.listeners['admin']}", "/readyz"
+            ) == {
+                "ready": True,
+                "reasons": reasons,
+            }
+            await asyncio.to_thread(hanging.abort_transaction, 20)
+            await until(lambda: appliance.ready() == (True, []))
+
+    asyncio.run(test())
+    assert f"{prefix}.state-1 cannot be read beyond offset" in caplog.text
+
+
+def test_ready_is_what_commits(
+    kafka: EmbeddedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A unit that Kafka does not commit makes it unready; a broker that does not answer does not,
+    while commits go on."""
+    config = write_config(tmp_path, kafka.bootstrap_servers, shards=2)
+
+    async def test() -> None:
+        async with running(config) as appliance:
+            health = appliance._health
+            assert health is not None
+            health.up, health.why, health.asked_at = False, "does not answer", monotonic()
+            assert not appliance.ready()[0]
+            appliance._pumps[1].committed_at = monotonic()
+            assert appliance.ready() == (True, [])
+            health.up, health.why = True, ""
+            for number, pump in enumerate(appliance._pumps):
+                pump._publishing = monotonic() - 4.2
+                ready, reasons = appliance.ready()
+                assert ready is (number == 0)  # one of two is still of use
+                assert reasons[-1] == f"shard {number}: Kafka has not committed for 4 s"
+            for pump in appliance._pumps:
+                pump._publishing = inf
+            assert appliance.ready() == (True, [])
+
+    monkeypatch.setattr(health_module, "EVERY_S", 600)
+    asyncio.run(test())
+
+
+def test_a_transaction_that_hangs_in_a_data_topic_is_named(
+    kafka: EmbeddedKafka, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Senders notice nothing: what is acknowledged is in the topic, and no consumer sees it."""
+    monkeypatch.setattr(stable_module, "EVERY_S", 0.05)
+    monkeypatch.setattr(stable_module, "STUCK_AFTER_S", 0.3)
+    config = write_config(tmp_path, kafka.bootstrap_servers)
+    hanging = producer({"bootstrap.servers": kafka.bootstrap_servers}, unique("hanging"))
+
+    async def test() -> None:
+        async with running(config) as appliance:
+            name = topic(appliance.config.topic_prefix, "orders")
+            await asyncio.to_thread(hanging.init_transactions, 20)
+            hanging.begin_transaction()
+            hanging.produce(name, b"1", b"nothing", 0)
+            await asyncio.to_thread(hanging.flush, 20)
+            await until(lambda: appliance.ready()[1] != [])
+            ready, (reason,) = appliance.ready()
+            assert ready
+            assert reason.startswith(f"topic {name}-0: consumers see nothing behind offset 0 for")
+            shown = appliance.telemetry.exposition()[0].decode()
+            assert "msmq_bridge_hanging_partitions 1.0" in shown
+            assert "msmq_bridge_invisible_records 1.0" in shown
+            await asyncio.to_thread(hanging.abort_transaction, 20)
+            await until(lambda: appliance.ready() == (True, []))
+
+    asyncio.run(test())

@@ -17,6 +17,7 @@ from bridge.config import (
     Router,
     RpcConfig,
     Secret,
+    SrmpConfig,
 )
 from bridge.model.errors import ConfigError
 from bridge.model.guid import NULL_GUID
@@ -33,6 +34,7 @@ def test_the_defaults_of_the_design() -> None:
         insecure_nacks=False,
         clock_skew_s=0,
         pin_senders="warn",
+        adopt_streams="ask",
     )
     ports = msgspec.structs.asdict(config.listen)
     assert ports == {
@@ -174,3 +176,31 @@ def test_routers(text: str) -> None:
 def test_not_a_router(text: str) -> None:
     with pytest.raises(ValueError, match=r".*"):
         Router.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "shown"),
+    [
+        ("[::1]:1801", "::1", "[::1]:1801"),
+        ("[FE80:0::1%eth0]:1801", "fe80::1%eth0", "[fe80::1%eth0]:1801"),
+        ("[fd00::7]", "fd00::7", "[fd00::7]:1801"),
+        ("[::ffff:10.1.2.3]:1801", "10.1.2.3", "10.1.2.3:1801"),
+    ],
+)
+def test_ipv6_addresses(text: str, host: str, shown: str) -> None:
+    address = Address.parse(text)
+    assert (address.host, str(address)) == (host, shown)
+
+
+def test_names_of_peers_have_one_spelling() -> None:
+    assert PeerName.parse("[FD00:0::7]") == PeerName.parse("fd00::7") == "fd00::7"
+    assert PeerName.parse("::ffff:10.1.2.3") == "10.1.2.3"
+    assert PeerName.parse("Sender01") == "sender01"
+
+
+def test_client_certificates_need_https() -> None:
+    srmp = SrmpConfig(client_ca=Path("ca.pem"))
+    with pytest.raises(ConfigError, match=r"listen\.srmp_tls") as caught:
+        Config(srmp=srmp)
+    assert caught.value.where == "srmp/client_ca"
+    assert Config(srmp=srmp, listen=ListenConfig(srmp_tls=443)).srmp is srmp

@@ -17,6 +17,8 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
+import msgspec
+
 from bridge.adapters.intake import Intake, ShardPump
 from bridge.adapters.logs import fields
 from bridge.adapters.net.connection import Connection, now
@@ -27,9 +29,12 @@ from bridge.core.known_senders import KnownSenders
 from bridge.core.ports import OutboxEntry
 from bridge.core.receipts import bare
 from bridge.core.shard import BODY
-from bridge.model.guid import Guid
+from bridge.model.guid import NULL_GUID, Guid
+from bridge.model.hosts import canonical
+from bridge.model.verdict import Outcome, Verdict
 from bridge.wire.binary.convert import message_from_packet
 from bridge.wire.binary.packet import UserMessage
+from bridge.wire.binary.user import PUBLIC
 
 _log = logging.getLogger(__name__)
 MAX_FOUND: Final = 10_000  # hosts that messages name; one that gives way is looked up again
@@ -61,11 +66,11 @@ class _Route:
 
     @property
     def key(self) -> tuple[str, str]:
-        return self.queue_manager, self.host.lower()
+        return self.queue_manager, canonical(self.host)
 
 
 class _Sessions:
-    """The open sessions, found by whom they lead to; of several the oldest."""
+    """The open sessions, found by whom they lead to."""
 
     def __init__(self) -> None:
         self._by_name: dict[str | Address, dict[Connection, None]] = {}
@@ -117,6 +122,7 @@ class Courier:
         self._under_way: dict[Connection, dict[int, tuple[_Route, OutboxEntry]]] = {}
         self._queued: dict[Connection, dict[_Route, None]] = {}  # that have more for a session
         self._dials = FairSlots(DIALS, DIALS_BY_ADDRESS)
+        self._under_way_here = 0  # acks to queues of ours that are not decided yet
         self.intake: Intake | None = None
 
     @property
@@ -162,6 +168,26 @@ class Courier:
             route = self._routes.get(_Route(entry.queue_manager, entry.host).key)
             if route is not None and route.waiting.pop(entry.ordinal, None) is not None:
                 self._leave_if_empty(route)
+
+    def undeliverable(self, queue: str, peer: str, why: str) -> None:
+        """An ack for this administration queue is not made; each queue is named once."""
+        self._refusal("ack-undeliverable", 1)
+        if self._is_new(queue):
+            _log.warning(
+                "acks for the administration queue %s are not sent: %s",
+                queue[:200],
+                why,
+                extra=fields(reason="ack-undeliverable", peer=peer),
+            )
+
+    def _is_new(self, name: str) -> bool:
+        """Whether it is not among the last ones that were logged."""
+        if name in self._refused:
+            return False
+        self._refused[name] = None
+        if len(self._refused) > MAX_LOGGED:
+            del self._refused[next(iter(self._refused))]
+        return True
 
     # -- what comes from the connections ----------------------------------------------------
 
@@ -255,7 +281,8 @@ class Courier:
         route.failures = 0
         self._leave_if_empty(route)
         under_way.update((e.ordinal, (route, e)) for e in entries)
-        connection.deliver([(UserMessage.unpack(e.packet), e.ordinal) for e in entries])
+        remote = connection.session.remote
+        connection.deliver([(_addressed(e.packet, remote), e.ordinal) for e in entries])
 
     def _leave_if_empty(self, route: _Route) -> None:
         """Routes come from outside, so none is kept for nothing."""
@@ -263,22 +290,29 @@ class Courier:
             self._remove(route)
 
     def _connection_for(self, route: _Route) -> Connection | None:
-        """A session with that queue manager, in either direction (QB-22)."""
+        """A session with that queue manager, in either direction; of several the one that was
+        heard last, because an older one may be half-open: its peer was gone without a word."""
         address = self._address(route)
-        places: list[str | Address] = [route.queue_manager or route.host]
+        places: list[str | Address] = [route.queue_manager or canonical(route.host)]
         if address is not None:
             places.append(address)
         for place in places:
-            for connection in self._sessions.of(place):
-                if self._is_home(route, connection):
-                    return connection
+            homes = [c for c in self._sessions.of(place) if self._is_home(route, c)]
+            if homes:
+                return max(homes, key=lambda connection: connection.heard_at)
         return None
 
     def _is_home(self, route: _Route, connection: Connection) -> bool:
         """What is owed to a GUID goes where the GUID is known, and where its message came from:
         who takes the GUID at another address gets nothing of it."""
         if not route.queue_manager:
-            return True
+            if route.host != str(connection.session.remote):
+                return True
+            # A public queue that has the GUID of this session's queue manager.
+            where = self._address(route)
+            return where is not None and (
+                connection.dialed == where or connection.session.peer == where.host
+            )
         if connection.dialed is not None and connection.dialed == self._address(route):
             return True
         homes = {route.host, self._senders.address(route.queue_manager)} - {""}
@@ -289,7 +323,7 @@ class Courier:
     def _address(self, route: _Route) -> Address | None:
         """Configured, learned from a session, or as a format name says that was looked up."""
         for name in (route.queue_manager, route.host):
-            if name and (known := self._peers.get(name.lower())):
+            if name and (known := self._peers.get(canonical(name))):
                 return known
         if not route.queue_manager:
             return self._found.get(route.host.lower())
@@ -322,10 +356,7 @@ class Courier:
         for ordinal in dropped:
             del route.waiting[ordinal]
         self._refusal("ack-target", len(dropped))
-        if route.host not in self._refused:
-            self._refused[route.host] = None
-            if len(self._refused) > MAX_LOGGED:
-                del self._refused[next(iter(self._refused))]
+        if self._is_new(route.host):
             _log.warning(
                 "acks for the administration queue at %s are dropped: it is not in `peers` or "
                 "srmp.receipt_targets, and not where the message came from",
@@ -383,21 +414,79 @@ class Courier:
             owner.lighten(entries)
 
     def _deliver_here(self, route: _Route) -> None:
-        """The administration queue is one of ours: the ack arrives like any other message."""
-        assert self.intake is not None
-        entries = list(route.waiting.values())
-        route.waiting = {}
-        self._leave_if_empty(route)
+        """The administration queue is one of ours: the ack arrives like any other message, so many
+        at a time, and not while our own shard is jammed."""
+        intake, via = self.intake, Guid.parse(self._local)
+        assert intake is not None
+        if route.dialing is not None or self._under_way_here:
+            return  # tried again later; the rest follows
+        if intake.is_jammed((intake.shard_of(via),)):
+            self._try_later(route)
+            return
+        entries: list[OutboxEntry] = []
+        size = 0
+        for ordinal in sorted(route.waiting)[:UNDER_WAY]:
+            if size >= UNDER_WAY_BYTES:
+                break
+            entries.append(route.waiting.pop(ordinal))
+            size += len(entries[-1].packet)
+        self._under_way_here = len(entries)
         at = int(now().unix * 1000)
         messages = [message_from_packet(UserMessage.unpack(e.packet), "", at) for e in entries]
-        ordinals = [entry.ordinal for entry in entries]
-        via = Guid.parse(self._local)
-        self.intake.submit(messages, lambda _verdicts: self._finish(ordinals), via)
+        intake.submit(messages, lambda verdicts: self._decided_here(route, entries, verdicts), via)
+
+    def _decided_here(
+        self, route: _Route, entries: Sequence[OutboxEntry], verdicts: Sequence[Verdict]
+    ) -> None:
+        """What met BUSY (a full machine, a topic that is away) waits again."""
+        self._under_way_here = 0
+        pairs = list(zip(entries, verdicts, strict=True))
+        self._finish(e.ordinal for e, verdict in pairs if verdict.outcome is not Outcome.BUSY)
+        busy = [e for e, verdict in pairs if verdict.outcome is Outcome.BUSY]
+        route = self._put(route)
+        for entry in busy:
+            if entry.ordinal in self._owners:  # else it was dropped
+                route.waiting[entry.ordinal] = entry
+        if not busy:
+            route.failures = 0
+            self._serve(route)
+        elif route.waiting:
+            _log.info("%d acks for queues of ours wait: %s", len(busy), _reasons(verdicts))
+            self._try_later(route)
+        self._leave_if_empty(route)
+
+    def _try_later(self, route: _Route) -> None:
+        if route.dialing is None:
+            route.dialing = asyncio.create_task(self._serve_later(route))
+
+    async def _serve_later(self, route: _Route) -> None:
+        try:
+            await asyncio.sleep(RETRY_S * min(1 << route.failures, LONGEST_RETRY))
+            route.failures += 1
+        finally:
+            route.dialing = None
+        self._serve(route)
+        self._leave_if_empty(route)
 
     def stop(self) -> None:
         for route in list(self._routes.values()):
             if route.dialing is not None:
                 route.dialing.cancel()
+
+
+def _addressed(raw: bytes, remote: Guid) -> UserMessage:
+    """To a public queue, QueueManagerAddress is the GUID of the queue manager that has it (MS-MQMQ
+    2.2.19.2). Only the handshake with the host that `peers` names tells which one that is."""
+    packet = UserMessage.unpack(raw)
+    if packet.user.destination.code != PUBLIC or packet.user.queue_manager != NULL_GUID:
+        return packet
+    user = msgspec.structs.replace(packet.user, queue_manager=remote)
+    return msgspec.structs.replace(packet, user=user)
+
+
+def _reasons(verdicts: Iterable[Verdict]) -> str:
+    busy = {verdict.reason for verdict in verdicts if verdict.outcome is Outcome.BUSY}
+    return ", ".join(sorted(busy))
 
 
 def _guid(text: str) -> Guid:

@@ -24,6 +24,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from math import inf
 from operator import attrgetter
 from typing import Final, Protocol
 
@@ -35,6 +36,7 @@ from bridge.adapters.suspects import CLOCK, PART, Suspects, cut, reason_of
 from bridge.adapters.telemetry import Telemetry
 from bridge.adapters.tracing import Tracing
 from bridge.core.admission import INTERNAL_ERROR, Refusal
+from bridge.core.audit import shown
 from bridge.core.forwards import Ending
 from bridge.core.ports import (
     Claim,
@@ -50,6 +52,7 @@ from bridge.core.posted import Due
 from bridge.core.readings import INLINE, Readings, Wanted, read_all
 from bridge.core.shard import Shard, committed_unit, shard_of
 from bridge.core.streams import stream_key
+from bridge.core.waiting_streams import Turn
 from bridge.model.classes import MessageClass
 from bridge.model.errors import SinkUnavailable
 from bridge.model.guid import NULL_GUID, Guid
@@ -68,7 +71,9 @@ TASK_BYTES: Final = 16 << 20
 HEARTBEAT_S: Final = 10.0
 REST_S: Final = 0.05  # while ids are short
 RETRY_S: Final = (0.1, 0.5, 1.0, 2.0)
+STALLED_S: Final = 3.0  # a unit that is not committed by then: no sender hears anything
 MOST_REPORTED: Final = 100  # tracebacks in the log
+STREAM_WAITS: Final = "stream-not-adopted"
 CLOCK_IS_WRONG: Final = (
     "INVALID_TIMESTAMP: our clock, or a broker's, is wrong (message.timestamp.after.max.ms)"
 )
@@ -94,6 +99,7 @@ class Submission:
         "on_decided",
         "readings",
         "size",
+        "turn",
         "verdicts",
         "via",
     )
@@ -104,9 +110,11 @@ class Submission:
         via: Guid,
         on_decided: OnDecided,
         is_routed: bool = False,
+        turn: Turn | None = None,
     ) -> None:
         self.messages, self.via, self.on_decided = messages, via, on_decided
         self.is_routed = is_routed  # `via` may hand on messages of others
+        self.turn = turn  # of the session
         self.verdicts: Sequence[Verdict] = ()
         self.doomed: Mapping[int, Refusal] = _NOTHING  # messages that Kafka refuses for good
         self.is_withdrawn = False
@@ -215,6 +223,8 @@ class ShardPump:
         self._flying_topics: Callable[[], set[str]] = set
         self._settled_number = 0  # of a unit that Kafka certainly has
         self._closed_at = 0.0
+        self._publishing = inf  # when the unit under way was given to Kafka
+        self.committed_at = 0.0  # when Kafka took the last one
         # Who looks after topics: one refused a record (why), and something failed.
         self.on_refused_topic: Callable[[str, str], None] = lambda _topic, _why: None
         self.on_failure: Callable[[], Awaitable[None]] = _no_look
@@ -225,8 +235,9 @@ class ShardPump:
         on_decided: OnDecided,
         via: Guid = NULL_GUID,
         is_routed: bool = False,
+        turn: Turn | None = None,
     ) -> Submission:
-        submission = Submission(messages, via, on_decided, is_routed)
+        submission = Submission(messages, via, on_decided, is_routed, turn)
         self.pending += len(messages)
         self.pending_bytes += submission.size
         self._waiting.append(submission)
@@ -265,10 +276,15 @@ class ShardPump:
                 submission = self._admit_carefully(submission)
             else:
                 submission.verdicts = self.shard.admit(
-                    submission.messages, submission.via, is_routed=submission.is_routed
+                    submission.messages,
+                    submission.via,
+                    is_routed=submission.is_routed,
+                    turn=submission.turn,
                 )
             if self.shard.faults:
                 self._report_faults()
+            if self.shard.waiting.fresh:
+                self._report_waiting()
             submission.readings = None  # should it be decided again, it is read again
             self._filling.append(submission)
             self._wake()
@@ -288,6 +304,29 @@ class ShardPump:
                     extra=fields(reason=INTERNAL_ERROR.reason, peer=message.peer),
                 )
 
+    def _report_waiting(self) -> None:
+        """Each stream once, as long as it is remembered; a flood is cut short by the log."""
+        found, self.shard.waiting.fresh = self.shard.waiting.fresh, []
+        for stream in found:
+            self._telemetry.refusal(STREAM_WAITS)
+            _log.warning(
+                "a stream begins in the middle and waits: message %d was offered, it follows %d, "
+                "and %s; hint: 'msmq-bridge stream list' shows it, 'msmq-bridge stream adopt' "
+                "takes it up",
+                stream.number,
+                stream.previous,
+                f"{stream.have.number} was the last one taken here"
+                if stream.have.number
+                else "none was ever taken here",
+                extra=fields(
+                    reason=STREAM_WAITS,
+                    peer=stream.peer,
+                    transport="binary",
+                    queue_manager=stream.source,
+                    destination=shown(stream.destination),
+                ),
+            )
+
     def _admit_carefully(self, submission: Submission) -> Submission:
         """The first part of it; the rest waits."""
         if len(submission.messages) > PART:
@@ -299,7 +338,11 @@ class ShardPump:
         for index, message in enumerate(submission.messages):
             doomed = submission.doomed.get(index)
             verdict, end = self.shard.admit_one(
-                message, submission.via, doomed, is_routed=submission.is_routed
+                message,
+                submission.via,
+                doomed,
+                is_routed=submission.is_routed,
+                turn=submission.turn,
             )
             verdicts.append(verdict)
             self._suspects.ends.append(end)
@@ -405,8 +448,8 @@ class ShardPump:
         self._decide()
         self.is_open, self.why_closed = True, ""
         self.on_change()
+        self._tell(self.on_due, due, self)  # first: final stream receipts wait for those of streams
         self._tell(self.on_acks, waiting, self)
-        self._tell(self.on_due, due, self)
         self._tell(self.on_forwards, forwards, self)
         return snapshot
 
@@ -490,7 +533,9 @@ class ShardPump:
                 # Our time, not its sender's: no reason to lose it. The clock is to be mended.
                 self.on_refused_topic(one.topic, CLOCK_IS_WRONG)
             else:
-                part.doom(index, reason_of(one))
+                why = reason_of(one)
+                # Refused once more: it was the dead letter, so there is none.
+                part.doom(index, replace(why, alone=True) if index in part.doomed else why)
 
     def _blame_task(self, task: Task, refused: Sequence[RefusedRecord]) -> None:
         """Of a task's copies nothing waits: those that are refused lie among the rejects."""
@@ -507,9 +552,12 @@ class ShardPump:
 
     @property
     def complaint(self) -> str:
-        """Why it is closed, and which one it is."""
+        """Why no sender hears anything of it, and which one it is; nothing if all is well."""
         named = f"shard {self.name}: "
-        return self.why_closed if named in self.why_closed else f"{named}{self.why_closed}"
+        if not self.is_open:
+            return self.why_closed if named in self.why_closed else f"{named}{self.why_closed}"
+        age = time.monotonic() - self._publishing
+        return f"{named}Kafka has not committed for {age:.0f} s" if age > STALLED_S else ""
 
     @property
     def is_loaded(self) -> bool:
@@ -542,26 +590,32 @@ class ShardPump:
         try:
             if unit.claims and self._store_claims is not None:
                 await self._store_claims(unit.claims)  # before a record can point to them
+            self._publishing = started
             await self._sink.publish(unit, traced=bool(self._suspects) or self._is_wary)
         except SinkUnavailable:
             self._count("unknown", unit, started)
             self._trace("unknown", unit, self._flying, started)
             raise
+        finally:
+            self._publishing = inf
+        self.committed_at = time.monotonic()
         self._count("committed", unit, started)
         flying = self._flying
         self._settle()
         self._trace("committed", unit, flying, started)
+        if unit.due:
+            self._tell(self.on_due, unit.due, self)
         if unit.acks:
             self._tell(self.on_acks, unit.acks, self)
         if unit.dropped:
             self._tell(self._tell_dropped, unit.dropped)
-        if unit.due:
-            self._tell(self.on_due, unit.due, self)
         if unit.forwards:
             self._tell(self.on_forwards, unit.forwards, self)
         self.on_change()
         if self._waiting and self._preparing is None:
             self._decide()
+        if self.shard.history.is_being_written:
+            self._wake()  # an idle shard writes the rest of a snapshot, too
         if not self._work.is_set() and not self._waiting:
             self._idle.set()
 
@@ -705,21 +759,22 @@ class Intake:
         on_decided: OnDecided,
         via: Guid = NULL_GUID,
         is_routed: bool = False,
+        turn: Turn | None = None,
     ) -> set[int]:
         """`via` handed them to us; `on_decided` gets the verdicts, in order, after the commit.
 
-        `is_routed`: it may hand on messages of other queue managers. Returns the shards that they
-        go to."""
+        `is_routed`: it may hand on messages of other queue managers. `turn` is of the session.
+        Returns the shards that they go to."""
         pumps = self._pumps
         shards = {shard_of(source, len(pumps)) for source in {m.source for m in messages}}
         if len(shards) == 1:
             (number,) = shards
             pump = pumps[number]
-            pump.submit(messages, on_decided, via, is_routed)
+            pump.submit(messages, on_decided, via, is_routed, turn)
             if pump.is_open and not pump.is_loaded:
                 return shards  # the commit looks again
         else:
-            self._split(messages, via, on_decided, is_routed)
+            self._split(messages, via, on_decided, is_routed, turn)
         for number in shards:
             self.look_at(number)
         return shards
@@ -732,7 +787,12 @@ class Intake:
         return submission
 
     def _split(
-        self, messages: Sequence[Message], via: Guid, on_decided: OnDecided, is_routed: bool
+        self,
+        messages: Sequence[Message],
+        via: Guid,
+        on_decided: OnDecided,
+        is_routed: bool,
+        turn: Turn | None,
     ) -> None:
         """A routed session: several senders, several shards."""
         parts: dict[int, list[int]] = {}
@@ -751,6 +811,7 @@ class Intake:
                 lambda decided, positions=positions: collect(positions, decided),  # type: ignore[misc]
                 via,
                 is_routed,
+                turn,
             )
 
     def close(self) -> None:
@@ -797,10 +858,11 @@ class Intake:
     def pending(self) -> int:
         return sum(p.pending for p in self._pumps)
 
-    @property
-    def is_all_closed(self) -> bool:
-        return not any(p.is_open for p in self._pumps)
-
     def complaints(self) -> list[str]:
-        """Of each shard that is closed."""
-        return [p.complaint for p in self._pumps if not p.is_open]
+        """Of each shard that is closed, or whose unit is not committed in time."""
+        return [p.complaint for p in self._pumps if p.complaint]
+
+    @property
+    def committed_at(self) -> float:
+        """When Kafka took the last unit of any shard."""
+        return max(p.committed_at for p in self._pumps)

@@ -2,7 +2,8 @@
 
 An outgoing queue for every URL; 400 ends a receipt. Receipts for single messages lie in the outbox
 until then; those of a stream need not: its row says what its sender has not heard, and the newest
-one speaks for all before it (SR-36).
+one speaks for all before it (SR-36). These are counted in bytes, by the peer that asked for them:
+at the bound one more is not kept, and its sender hears of it when it sends its message again.
 """
 
 from __future__ import annotations
@@ -18,14 +19,18 @@ from typing import Final
 from bridge.adapters.intake import ShardPump
 from bridge.adapters.net.http_client import HttpFault
 from bridge.adapters.outgoing import RETRANSMISSION_S, Carrier, OutgoingQueue
-from bridge.adapters.receipt_targets import ReceiptTargets, TargetRefused
+from bridge.adapters.receipt_targets import ReceiptTargets, Target, TargetRefused
 from bridge.adapters.telemetry import Telemetry
 from bridge.core.ports import OutboxEntry
 from bridge.core.posted import Due
 from bridge.core.receipt_timers import ReceiptTimers
+from bridge.core.shares import Shares
 from bridge.core.streams import StreamKey
+from bridge.model.cache import Cache, text_size
 from bridge.model.errors import WireError
 from bridge.model.guid import Guid
+from bridge.model.hosts import neighbourhood
+from bridge.model.message import FOUR_DAYS
 from bridge.wire.srmp.convert import envelope_name
 from bridge.wire.srmp.head import XML
 from bridge.wire.srmp.receipts import Post, stream_receipt
@@ -35,7 +40,12 @@ from bridge.wire.srmp.writer import write_envelope
 MAX_ROUTES: Final = 2_000  # URLs come from outside: bounded
 MAX_ROUTES_BY_PEER: Final = 500  # that asked for receipts there
 MAX_WAITING: Final = 50_000  # for one of them
+MOST_BYTES: Final = 64 << 20  # of the receipts of streams; see Shares
+MOST_OF_PEER: Final = 16 << 20
+RECEIPT_BYTES: Final = 1_500  # that one takes beside its URL and names
 AT_ONCE: Final = 64
+UNKNOWN_HOSTS: Final = 1_000  # that were logged once
+UNKNOWN_HOSTS_BYTES: Final = 1 << 20
 
 _BAD_REQUEST: Final = 400
 _log = logging.getLogger(__name__)
@@ -52,9 +62,11 @@ class _Receipt:
         pack: Callable[[], bytes],
         done: Callable[[bool], None],
         expires: int = 0,
+        due: Due | None = None,
     ) -> None:
         self.url, self.peer, self.pack, self.done = url, peer, pack, done
         self.expires = expires  # Unix seconds; 0 is never
+        self.due = due  # of a stream
 
 
 _Route = OutgoingQueue[_Key, _Receipt]
@@ -80,6 +92,21 @@ class Postman:
         self._timer: asyncio.TimerHandle | None = None
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._taken = set[int]()
+        self._held: dict[tuple[StreamKey, int], tuple[str, int]] = {}  # peer, bytes: of streams
+        self._shares = Shares(MOST_BYTES, MOST_OF_PEER)
+        # Final stream receipts by the id of their stream: they go behind the stream receipt that
+        # is due, because it is what tells the sender that its message has arrived.
+        self._finals: dict[str, dict[int, tuple[OutboxEntry, ShardPump]]] = {}
+        self._unknown_hosts: Cache[str, None] = Cache(UNKNOWN_HOSTS, UNKNOWN_HOSTS_BYTES)
+
+    @property
+    def stream_receipts(self) -> int:
+        """Receipts of streams that wait for their time or their URL."""
+        return len(self._held)
+
+    @property
+    def stream_receipt_bytes(self) -> int:
+        return self._shares.total
 
     @property
     def waiting(self) -> dict[str, int]:
@@ -94,13 +121,20 @@ class Postman:
             if entry.ordinal in self._taken:
                 continue
             self._taken.add(entry.ordinal)
-            packet, done = _same(entry.packet), self._end(entry, owner)
-            self._send(entry.ordinal, _Receipt(entry.url, entry.host, packet, done, entry.expires))
+            if entry.stream and self._timers.has_text(entry.stream):
+                self._finals.setdefault(entry.stream, {})[entry.ordinal] = entry, owner
+            else:
+                self._post(entry, owner)
+
+    def _post(self, entry: OutboxEntry, owner: ShardPump) -> None:
+        packet, done = _same(entry.packet), self._end(entry, owner)
+        self._send(entry.ordinal, _Receipt(entry.url, entry.host, packet, done, entry.expires))
 
     def drop(self, entries: Sequence[OutboxEntry]) -> None:
         """These are owed no more."""
         for entry in entries:
             self._taken.discard(entry.ordinal)
+            self._finals.get(entry.stream, {}).pop(entry.ordinal, None)
             if (route := self._routes.get(entry.url.lower())) is not None:
                 route.waiting.pop(entry.ordinal, None)
 
@@ -115,9 +149,35 @@ class Postman:
         """Senders of these streams may hear of it, when the time has come."""
         now = asyncio.get_running_loop().time()
         for due in dues:
+            if not self._hold(due):
+                self._telemetry.refusal("receipt-too-many-waiting")
+                continue
             self._owners[due.key] = owner
             self._send_all(self._timers.add(due, now))
         self._set_timer()
+
+    def _hold(self, due: Due) -> bool:
+        """Whether there is room for it."""
+        key = due.key, due.id
+        if key in self._held:
+            return True
+        size = RECEIPT_BYTES + text_size(due.receipts_to, due.text, due.key[1])
+        if not self._shares.has_room(due.peer, size):
+            return False
+        self._held[key] = due.peer, size
+        self._shares.count(due.peer, size)
+        return True
+
+    def _let_go(self, due: Due) -> None:
+        """It was taken or given up. A newer one of its stream may still wait."""
+        key = due.key, due.id
+        route = self._routes.get(due.receipts_to.lower())
+        waiting = None if route is None else route.waiting.get(key)
+        if self._timers.waits(due) or (waiting is not None and waiting.due is not due):
+            return
+        if (held := self._held.pop(key, None)) is not None:  # an id that came back has two URLs
+            peer, size = held
+            self._shares.count(peer, -size)
 
     def _set_timer(self) -> None:
         at = self._timers.next_wakeup() if self._timer is None else None
@@ -134,8 +194,20 @@ class Postman:
         for key in {due.key for due in dues if not self._timers.has(due.key)}:
             del self._owners[key]
         for due, owner in zip(dues, owners, strict=True):
-            receipt = _Receipt(due.receipts_to, due.peer, self._packer(due), _told(due, owner))
+            done, expires = self._told(due, owner), int(time.time()) + FOUR_DAYS
+            pack = self._packer(due)
+            receipt = _Receipt(due.receipts_to, due.peer, pack, done, expires, due)
             self._send((due.key, due.id), receipt)
+            for entry, its_owner in self._finals.pop(due.text, {}).values():
+                self._post(entry, its_owner)
+
+    def _told(self, due: Due, owner: ShardPump) -> Callable[[bool], None]:
+        def done(taken: bool) -> None:
+            if taken:
+                owner.receipted(due)
+            self._let_go(due)
+
+        return done
 
     def _packer(self, due: Due) -> Callable[[], bytes]:
         def pack() -> bytes:
@@ -174,18 +246,19 @@ class Postman:
             lambda: self._leave(url, route),
             self._retransmission_s,
         )
-        self._routes[url], self._peers[url] = route, peer
+        self._routes[url], self._peers[url] = route, neighbourhood(peer)
         return route
 
     def _leave(self, url: str, route: _Route) -> None:
         if self._routes.get(url) is route:
             del self._routes[url], self._peers[url]
 
-    def _has_room(self, peer: str) -> bool:
+    def _has_room(self, of: str) -> bool:
         """For one more URL of this peer: it may have only so many, and when all peers together
         have too many, another one gives way."""
         if len(self._routes) < min(MAX_ROUTES, MAX_ROUTES_BY_PEER):
             return True
+        peer = neighbourhood(of)
         counts = Counter(self._peers.values())
         if counts[peer] >= MAX_ROUTES_BY_PEER and not self._make_room(of=peer):
             return False
@@ -217,6 +290,8 @@ class Postman:
         try:
             async with self._slots:  # not for the answer: some hosts never give one
                 target = await self._targets.find(receipt.url, receipt.peer)
+            if target.instead:
+                self._redirected(target, receipt.peer)
             status = await carrier.post(target, XML, receipt.pack())
         except (TargetRefused, WireError) as error:
             self._give_up(receipt, "receipt-target", str(error))
@@ -235,6 +310,20 @@ class Postman:
         receipt.done(True)
         return True
 
+    def _redirected(self, target: Target, peer: str) -> None:
+        """One line for a host; it names what the operator can do."""
+        self._telemetry.refusal("receipt-to-sender-address")
+        host = target.endpoint.host.lower()
+        if host not in self._unknown_hosts:
+            self._unknown_hosts.keep(host, None, text_size(host))
+            _log.warning(
+                "receipts for host %s go to the sender's address %s: %s; to send them elsewhere, "
+                "add it to peers or srmp.receipt_targets",
+                host[:80],
+                peer,
+                target.instead,
+            )
+
     def _give_up(self, receipt: _Receipt, reason: str, why: str = "") -> None:
         self._telemetry.refusal(reason)
         _log.warning("no receipt for %s: %s", receipt.url, why or reason)
@@ -245,14 +334,6 @@ class Postman:
             self._timer.cancel()
         for route in self._routes.values():
             route.task.cancel()
-
-
-def _told(due: Due, owner: ShardPump) -> Callable[[bool], None]:
-    def done(taken: bool) -> None:
-        if taken:
-            owner.receipted(due)
-
-    return done
 
 
 def _same(packet: bytes) -> Callable[[], bytes]:

@@ -4,6 +4,10 @@ of places the appliance would connect wherever a stranger wants.
 What the operator wrote is trusted: `redirect_out` and `peers` say where a host really is. Listeners
 of our own are never a target of what a stranger wrote, whatever the list says. The address that was
 checked is the one that is connected: a name is not looked up a second time.
+
+A sender may name a host that only it knows (a NetBIOS name), or one that it may not name. With
+`sender` on the list the receipt then goes to the address that the message came from, at the port
+and path of the URL, which the sender could have named by its address.
 """
 
 from __future__ import annotations
@@ -19,6 +23,7 @@ import msgspec
 from bridge.adapters.own_listeners import IPAddress, OwnListeners, forms
 from bridge.config import MSMQ_PORT, Address
 from bridge.core.redirection import Redirects
+from bridge.model import hosts
 from bridge.model.errors import BridgeError
 from bridge.wire.srmp.head import Endpoint, split_url
 
@@ -39,6 +44,7 @@ class Target(msgspec.Struct, frozen=True, gc=False):
     address: str
     port: int
     tls_name: str = ""  # over TLS, and whose certificate it must be
+    instead: str = ""  # why it is the sender's address and not the host of the URL
 
 
 class ReceiptTargets:
@@ -75,10 +81,39 @@ class ReceiptTargets:
         if (told := await self._told(url, endpoint)) is not None:
             return told
         host, port = endpoint.host, endpoint.port
-        for address in await self._resolve(host, port):
+        if self._own.are_named(host, port):
+            raise TargetRefused(f"{host[:80]}:{port} is a listener of our own")
+        try:
+            addresses = await _resolve(host, port)
+        except (socket.gaierror, TargetRefused) as error:
+            if not self._is_listed(host, port) and (home := self._home(peer, port)):
+                return Target(endpoint, home, port, _tls_name(endpoint), "its name is unknown")
+            raise error
+        for address in addresses:
             if self._permits(address, host, port, peer):
                 return Target(endpoint, str(address), port, _tls_name(endpoint))
-        raise TargetRefused(f"{endpoint.authority} is not in srmp.receipt_targets")
+        refused = TargetRefused(f"{endpoint.authority} is not in srmp.receipt_targets")
+        if any(self._own.include(address, port) for address in addresses):
+            raise refused  # the host is this machine, so the sender's address is not what was meant
+        if home := self._home(peer, port):
+            why = "it is not in srmp.receipt_targets"
+            return Target(endpoint, home, port, _tls_name(endpoint), why)
+        raise refused
+
+    def _home(self, peer: str, port: int) -> str:
+        """The address that a message came from, if what the message asks for may go there without
+        its name; an empty text if not. Loopback may be a proxy before us: only if it is listed."""
+        try:
+            address = _plain(peer)
+        except ValueError:
+            return ""
+        if SENDER not in self._words or self._own.include(address, port):
+            return ""
+        may = _is_ordinary(address) or (LOOPBACK in self._words and address.is_loopback)
+        return str(address) if may else ""
+
+    def _is_listed(self, host: str, port: int) -> bool:
+        return bool(self._hosts & {(_bare(host), None), (_bare(host), port)})
 
     async def find_host(
         self, host: str, port: int, peers: Collection[str]
@@ -129,14 +164,13 @@ class ReceiptTargets:
         return None
 
     def _permits(self, address: IPAddress, host: str, port: int, peer: str) -> bool:
-        host = _bare(host)
         if self._own.include(address, port):
             return False
         return (
             (SENDER in self._words and _is_at(peer, address))
             or (LOOPBACK in self._words and address.is_loopback)
             or (ANYWHERE in self._words and all(map(_is_ordinary, forms(address))))
-            or bool(self._hosts & {(host, None), (host, port)})
+            or self._is_listed(host, port)
             or any(_holds(network, address) for network in self._networks)
         )
 
@@ -160,7 +194,7 @@ def _plain(text: str) -> IPAddress:
 
 def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
     try:
-        return ipaddress.ip_network(text)
+        return hosts.network(text)
     except ValueError:
         return None
 

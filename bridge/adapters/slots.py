@@ -7,6 +7,8 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
+from bridge.model.hosts import neighbourhood
+
 
 class FairSlots:
     """At most `most` slots are in use, and `by_address` of them for one address. Addresses that
@@ -23,6 +25,7 @@ class FairSlots:
 
     @asynccontextmanager
     async def one_for(self, address: str) -> AsyncIterator[None]:
+        address = neighbourhood(address)
         await self._take(address)
         try:
             yield

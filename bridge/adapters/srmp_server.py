@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from bridge.adapters.beside import beside_the_loop
 from bridge.adapters.intake import Intake
 from bridge.adapters.net.http_server import HttpRequest
-from bridge.adapters.own_hosts import OwnHosts
+from bridge.adapters.own_hosts import OwnHosts, RejectedHosts
 from bridge.adapters.telemetry import Telemetry
 from bridge.core.admission import NO_TOPIC
 from bridge.core.catalogue import Catalogue
@@ -25,7 +25,7 @@ from bridge.core.known_senders import HTTP, KnownSenders
 from bridge.core.redirection import Redirects, host_of
 from bridge.core.streams import stream_key
 from bridge.model.classes import MessageClass
-from bridge.model.errors import WireError
+from bridge.model.errors import BridgeError, WireError
 from bridge.model.guid import NULL_GUID
 from bridge.model.message import Message
 from bridge.model.verdict import Outcome, Verdict
@@ -52,6 +52,10 @@ _SILENT: Final = frozenset(
 T = TypeVar("T")
 
 
+class _NameServiceAway(BridgeError):
+    """Whether a message is for this machine cannot be told now."""
+
+
 class SrmpServer:
     """`handle` is what an HttpServer calls."""
 
@@ -70,6 +74,7 @@ class SrmpServer:
         self._hosts, self._redirects = hosts, redirects
         self._telemetry = telemetry
         self._answer_s = answer_s
+        self.rejected_hosts = RejectedHosts()
 
     async def handle(self, request: HttpRequest) -> int:
         if self._intake.is_all_jammed:  # before anything is read
@@ -83,6 +88,9 @@ class SrmpServer:
         except WireError as error:
             self._refused("srmp-malformed", request, str(error))
             return BAD_REQUEST
+        except _NameServiceAway as error:
+            self._refused("srmp-name-service-away", request, str(error))
+            return UNAVAILABLE
         if self._is_for_order_queue(posted, message):
             self._refused("srmp-receipt-of-unknown-stream", request)  # SR-51: we send none
             return OK
@@ -99,17 +107,17 @@ class SrmpServer:
         senders = self._senders
         for name in names if senders is not None and senders.pin != "off" else ():
             assert senders is not None
-            if senders.is_elsewhere(name, message.peer):
-                is_barred = senders.bars(name, message.peer)
+            why = senders.why_barred(name, message.peer)
+            if why or senders.is_elsewhere(name, message.peer):
                 self._telemetry.refused(
-                    "pinned-elsewhere" if is_barred else "moved-guid",
+                    why or "moved-guid",
                     message.peer,
-                    f"it is known at {senders.address(name)}",
+                    f"it is known at {senders.address(name) or 'no address'}",
                     message.transport,
                     queue_manager=name.removeprefix(HTTP),
                 )
-                if is_barred:
-                    return True
+            if why:
+                return True
         return False
 
     def _refused(self, reason: str, request: HttpRequest, detail: str = "") -> None:
@@ -120,7 +128,9 @@ class SrmpServer:
         to = posted.envelope.to
         redirected = self._redirects.apply(to)
         url = redirected or to
-        is_here = not is_url(url) or host_of(url) in self._hosts
+        is_here = not is_url(url) or await self._is_ours(host_of(url))
+        if not is_here and not redirected:
+            self._reject_host(host_of(url), request)
         onward = None
         if redirected and not is_here:
             onward = await _off_loop(
@@ -136,9 +146,24 @@ class SrmpServer:
             destination=url,
             is_here=is_here,
             onward=onward,
+            peer_names=request.peer_names,
             compound=request.head + request.body if is_here and self._keeps_compound(url) else b"",
         )
         return await _off_loop(request, make)  # digests are over all attachments
+
+    async def _is_ours(self, host: str) -> bool:
+        if (found := await self._hosts.include(host)) is None:
+            raise _NameServiceAway(f"{host[:80]} may be a name of this machine")
+        return found
+
+    def _reject_host(self, host: str, request: HttpRequest) -> None:
+        """The sender deletes what gets 400: this must be seen."""
+        self.rejected_hosts.add(host, time.time())
+        detail = (
+            f"{host[:80]!r} is not a name of this queue manager; if senders use it for us, add it "
+            "to queue_manager.names"
+        )
+        self._refused("srmp-unknown-host", request, detail)
 
     def _keeps_compound(self, url: str) -> bool:
         queue = self._catalogue().find(format_name(url))
@@ -161,6 +186,7 @@ class SrmpServer:
             if not decided.done():
                 decided.set_result(verdicts[0])
 
+        self._claim(names, message, 1)
         submission = self._intake.submit_posted(message, tell)
         try:
             async with asyncio.timeout(self._answer_s):
@@ -172,6 +198,12 @@ class SrmpServer:
             return UNAVAILABLE
         finally:
             submission.withdraw()  # if it has no verdict yet, nobody will hear it
+            self._claim(names, message, -1)
+
+    def _claim(self, names: Iterable[str], message: Message, messages: int) -> None:
+        if self._senders is not None:
+            for name in names:
+                self._senders.claim(name, message.peer, messages)
 
 
 def _claimed(message: Message) -> list[str]:

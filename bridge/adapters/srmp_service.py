@@ -12,8 +12,13 @@ from bridge.adapters.intake import Intake
 from bridge.adapters.net.crowd import Hall
 from bridge.adapters.net.http_server import HttpServer, Limits
 from bridge.adapters.net.self_signed import self_signed
-from bridge.adapters.net.tls import CertificateReload, client_context, server_context
-from bridge.adapters.own_hosts import OwnHosts
+from bridge.adapters.net.tls import (
+    CertificateReload,
+    client_context,
+    require_clients,
+    server_context,
+)
+from bridge.adapters.own_hosts import Lookups, OwnHosts
 from bridge.adapters.own_listeners import OwnListeners
 from bridge.adapters.postman import Postman
 from bridge.adapters.receipt_targets import ReceiptTargets
@@ -47,9 +52,11 @@ class SrmpService:
         """`own_ports`: those of all our listeners, where no receipt goes."""
         self._config, self._names = config, names
         redirects = _table(config.srmp.redirect_in)
-        hosts = OwnHosts([*names, *redirects.hosts()])
+        self._lookups = Lookups() if config.queue_manager.looks_up_names else None
+        hosts = OwnHosts([*names, *redirects.hosts()], self._lookups)
         _require_reachable(config.srmp.redirect_in, hosts)
         server = SrmpServer(intake, catalogue, hosts, redirects, telemetry, senders=senders)
+        self.rejected_hosts = server.rejected_hosts
         limits = Limits(per_peer=config.listen.per_address)
         self._server = HttpServer(server.handle, telemetry, limits, hall)
         self.targets = ReceiptTargets(
@@ -58,7 +65,7 @@ class SrmpService:
             _table(config.srmp.redirect_out),
             OwnListeners(own_ports, names),
         )
-        trust = client_context(config.srmp.ca_file)
+        trust = client_context(config.srmp.ca_file, config.srmp.tls)
         self.postman = Postman(local, ordinals, self.targets, telemetry, trust)
         self.forwarder = Forwarder(self.targets, telemetry, trust)
         self._reload: asyncio.Task[None] | None = None
@@ -87,6 +94,8 @@ class SrmpService:
                 "srmp.certificate is not set: HTTPS uses %s, which we signed ourselves", certificate
             )
         context = server_context(certificate, key, srmp.tls)
+        if srmp.client_ca is not None:
+            require_clients(context, srmp.client_ca)
         self._reload = asyncio.create_task(CertificateReload(context, certificate, key).run())
         return context
 
@@ -103,6 +112,8 @@ class SrmpService:
         self.postman.stop()
         if self._reload is not None:
             self._reload.cancel()
+        if self._lookups is not None:
+            self._lookups.stop()
         await self._server.hang_up()
 
 

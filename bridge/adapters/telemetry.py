@@ -5,7 +5,7 @@ Label values are bounded: what a stranger can invent ends as `other`."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -22,6 +22,7 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from bridge.adapters.logs import fields
+from bridge.model.verdict import OTHER_QUEUE_MANAGER
 
 # When a counter began: twice as many lines, and nobody asks.
 disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -34,6 +35,9 @@ OTHER: Final = "other"
 Depth = tuple[str, int, int]  # a queue, its messages and their bytes
 TRANSPORTS: Final = ("binary", "http", "https")
 LOST: Final = "LOST"
+MAX_WARNED: Final = 1_000  # addresses whose refusal was logged once
+# A sender that is refused for them comes again every few seconds, for days.
+_ONCE: Final = frozenset((OTHER_QUEUE_MANAGER.reason,))
 
 _SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _TOLD: Final = (
@@ -107,13 +111,23 @@ class Telemetry:
         self.waiting_acks = gauge("waiting_acks", "Acks and receipts that no peer has taken yet.")
         self.waiting_ack_bytes = gauge("waiting_ack_bytes", "And their size.")
         self.ack_destinations = gauge("ack_destinations", "Peers and URLs that they wait for.")
+        self.stream_receipts = gauge("stream_receipts", "Receipts of HTTP streams that wait.")
+        self.stream_receipt_bytes = gauge("stream_receipt_bytes", "And their size.")
         self.dials = gauge("dials", "Connections to peers that are being opened.")
         self.known_peers = gauge("known_peers", "Queue managers whose address is remembered.")
+        self.invisible_records = gauge(
+            "invisible_records", "Records behind the last stable offsets: not seen by consumers."
+        )
+        self.hanging_partitions = gauge(
+            "hanging_partitions", "Partitions whose last stable offset stands still."
+        )
         self.reject_bytes = gauge("reject_bytes", "Refused messages kept whole in this minute.")
         self.rejects_without_body = gauge(
             "rejects_without_body", "Rejects whose body was left out since the start."
         )
         self.stream_bytes = gauge("stream_bytes", "What is kept of streams, in bytes.")
+        self.waiting_streams = gauge("waiting_streams", "Streams that wait for adoption.")
+        self.waiting_stream_bytes = gauge("waiting_stream_bytes", "What is kept of them.")
         self.seen_ids = gauge("seen_ids", "Ids of plain messages that are remembered.")
         self.made_topics = gauge("made_topics", "Topics that messages named since the start.")
         self.cache_bytes = gauge("cache_bytes", "What is remembered of names and streams.")
@@ -140,6 +154,7 @@ class Telemetry:
                 counted.labels(value)
 
         self._topics, self._reasons, self._classes = _Bounded(), _Bounded(), _Bounded()
+        self._warned = _Lately()
         self.on_session: Callable[[SessionFacts], None] = lambda _facts: None
 
     def session_opened(self) -> None:
@@ -196,10 +211,11 @@ class Telemetry:
     def refused(
         self, reason: str, peer: str, detail: str = "", transport: str = "", **more: object
     ) -> None:
-        """A refusal, and the line that names it."""
+        """A refusal, and the line that names it; of some reasons one line for each address."""
         self.refusal(reason)
         told = fields(reason=reason, peer=peer, transport=transport, detail=detail, **more)
-        _log.warning("refused", extra=told)
+        is_known = reason in _ONCE and not self._warned.is_new((reason, peer.rpartition(":")[0]))
+        _log.log(logging.DEBUG if is_known else logging.WARNING, "refused", extra=told)
 
     def session_began(self, transport: str, peer: str, **more: object) -> None:
         _log.info("session opened", extra=fields(transport=transport, peer=peer, **more))
@@ -251,6 +267,21 @@ class _Depths(Collector):
         yield messages
         yield size
         yield head
+
+
+class _Lately:
+    """What was met lately; the oldest is forgotten at the bound."""
+
+    def __init__(self) -> None:
+        self._met: dict[Hashable, None] = {}
+
+    def is_new(self, key: Hashable) -> bool:
+        if key in self._met:
+            return False
+        self._met[key] = None
+        if len(self._met) > MAX_WARNED:
+            del self._met[next(iter(self._met))]
+        return True
 
 
 class _Bounded:

@@ -109,6 +109,14 @@ class TopicWatch:
         """Without them nothing goes on."""
         return [f"our topic {topic} {why}" for topic, why in sorted(self.own_troubles.items())]
 
+    def partitions(self) -> dict[str, int]:
+        """Of every topic that was found, ours too."""
+        return {
+            topic: state.limits.partitions
+            for topic, state in self._seen.items()
+            if state.limits is not None
+        }
+
     def is_all_closed(self) -> bool:
         """No queue has a topic that takes its messages."""
         catalogue = self._catalogue()

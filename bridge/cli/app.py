@@ -20,7 +20,19 @@ PROGRAM: Final = "msmq-bridge"
 # Modules of this package.
 COMMANDS: Final = (
     "init",
-    *("serve", "demo", "status", "doctor", "map", "queue", "trace", "send", "receive", "kafka"),
+    *(
+        "serve",
+        "demo",
+        "status",
+        "doctor",
+        "map",
+        "queue",
+        "stream",
+        "trace",
+        "send",
+        "receive",
+        "kafka",
+    ),
     *("backfill", "reconcile"),
 )
 COMPLETE: Final = "_MSMQ_BRIDGE_COMPLETE"  # set by the completion script of a shell

@@ -20,6 +20,7 @@ from bridge.cli.queue_export import QueueArgument, YesOption, export
 from bridge.cli.queue_text import opening_rows, queue_rows
 from bridge.cli.remote import (
     AuthOption,
+    ExclusiveOption,
     HostOption,
     LevelOption,
     PasswordFileOption,
@@ -186,6 +187,7 @@ def receive(
     password_file: PasswordFileOption = None,
     level: LevelOption = None,
     auth: AuthOption = None,
+    exclusive: ExclusiveOption = False,
     config: ConfigOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -193,7 +195,7 @@ def receive(
 
     Example: msmq-bridge queue receive 'private$\orders' --count 10 --wait 5 -o json
     """
-    remote = remote_of(host, user, password_file, level, auth, config)
+    remote = remote_of(host, user, password_file, level, auth, config, exclusive=exclusive)
     wanted = Wanted(queue, count, wait, lookup_id, raw)
     if remote is None:
         client = open_queues(config)

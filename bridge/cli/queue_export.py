@@ -23,6 +23,7 @@ from bridge.cli.options import ConfigOption
 from bridge.cli.output import Output, OutputOption, show
 from bridge.cli.remote import (
     AuthOption,
+    ExclusiveOption,
     HostOption,
     LevelOption,
     PasswordFileOption,
@@ -82,6 +83,7 @@ def export(
     password_file: PasswordFileOption = None,
     level: LevelOption = None,
     auth: AuthOption = None,
+    exclusive: ExclusiveOption = False,
     config: ConfigOption = None,
     output: OutputOption = Output.TABLE,
 ) -> None:
@@ -92,7 +94,7 @@ def export(
     if receive and after is not None:
         raise ConfigError("does not go with --receive", where="--after", mend="leave it out")
     require_number("--after", after)
-    remote = remote_of(host, user, password_file, level, auth, config)
+    remote = remote_of(host, user, password_file, level, auth, config, exclusive=exclusive)
     shape = format_of(out, wanted)
     with _source(remote, config, queue) as source:
         if receive:

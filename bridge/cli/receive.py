@@ -9,6 +9,7 @@ import typer
 from bridge.cli.output import Output, OutputOption
 from bridge.cli.remote import (
     AuthOption,
+    ExclusiveOption,
     LevelOption,
     PasswordFileOption,
     Remote,
@@ -49,6 +50,7 @@ def receive(
     password_file: PasswordFileOption = None,
     level: LevelOption = None,
     auth: AuthOption = None,
+    exclusive: ExclusiveOption = False,
     output: OutputOption = Output.TABLE,
 ) -> None:
     r"""Receive messages from a queue of any MSMQ host by remote read, and show them.
@@ -56,5 +58,5 @@ def receive(
     Example: msmq-bridge receive --queue 'private$\demo' --host msmq01 --user 'CORP\ann' --count 10
     """
     wanted = Wanted(queue, count, wait, lookup_id, raw)
-    remote = Remote(host, user, password_file, level, auth)
+    remote = Remote(host, user, password_file, level, auth, exclusive)
     take(wanted, lambda: remotely(remote, wanted), output)

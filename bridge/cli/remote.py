@@ -75,6 +75,16 @@ AuthOption = Annotated[
 ]
 
 
+ExclusiveOption = Annotated[
+    bool,
+    typer.Option(
+        "--exclusive",
+        help="Open the queue for this reader alone; fails while another reader has it open. With "
+        "--host.",
+    ),
+]
+
+
 class Remote(Struct, frozen=True):
     """The options as they were given."""
 
@@ -83,6 +93,7 @@ class Remote(Struct, frozen=True):
     password_file: Path | None = None
     level: Level | None = None
     auth: Auth | None = None
+    exclusive: bool = False
 
 
 def remote_of(
@@ -92,13 +103,21 @@ def remote_of(
     level: Level | None,
     auth: Auth | None,
     config: Path | None,
+    *,
+    exclusive: bool = False,
 ) -> Remote | None:
     """None: an appliance of ours, by --config. ConfigError if the options do not go together."""
     if host is not None:
         if config is not None:
             raise ConfigError("does not go with --host", where="--config", mend="keep one")
-        return Remote(host, user, password_file, level, auth)
-    given = {"--user": user, "--password-file": password_file, "--level": level, "--auth": auth}
+        return Remote(host, user, password_file, level, auth, exclusive)
+    given: dict[str, object] = {
+        "--user": user,
+        "--password-file": password_file,
+        "--level": level,
+        "--auth": auth,
+    }
+    given["--exclusive"] = exclusive or None
     for option, value in given.items():
         if value is not None:
             raise ConfigError("goes with --host", where=option, mend="add that one")
@@ -119,7 +138,8 @@ def place_of(remote: Remote) -> Place:
     from bridge.adapters.reader.place import Place
 
     host, port = _address(remote.host)
-    return Place(host=host, port=port, credentials=_credentials(remote, host))
+    credentials = _credentials(remote, host)
+    return Place(host=host, port=port, credentials=credentials, exclusive=remote.exclusive)
 
 
 def _address(text: str) -> tuple[str, int | None]:

@@ -79,6 +79,7 @@ class HttpWay(msgspec.Struct, frozen=True, kw_only=True):
     receipts_host: str
     receipts_port: int
     receipts_to: str  # empty: to us
+    stream_tag: str
 
 
 def url_of(queue: str, to: str) -> str:
@@ -107,7 +108,9 @@ def way_of(url: str, template: Message, options: HttpOptions) -> HttpWay | None:
     redirected = _redirects(settings.redirect_out).apply(url)  # SR-18
     place = _endpoint("srmp.redirect_out", redirected) if redirected else endpoint
     address = _address(place, options.host)
-    secure = place.scheme == "https"
+    tls = None
+    if place.scheme == "https":
+        tls = client_context(options.ca_file or settings.ca_file, settings.tls)
     receipts_to = options.receipts_to or _redirects(settings.receipt_redirect).apply(url)  # SR-73
     if receipts_to:
         _endpoint("--receipts-to", receipts_to)
@@ -117,12 +120,13 @@ def way_of(url: str, template: Message, options: HttpOptions) -> HttpWay | None:
             target=endpoint.target,
             authority=place.authority,
             address=address,
-            tls=client_context(options.ca_file or settings.ca_file) if secure else None,
-            server_name=place.host.strip("[]") if secure else "",
+            tls=tls,
+            server_name=place.host.strip("[]") if tls is not None else "",
         ),
         receipts_host=options.receipts_host,
         receipts_port=options.receipts_port,
         receipts_to=receipts_to or "",
+        stream_tag=settings.stream_element,
     )
 
 
@@ -175,6 +179,7 @@ async def post_all(
             local=template.source,
             receipts_to=way.receipts_to or desk.url,
             stream_ordinals=count(time.time_ns() // 1000 % 1_000_000 + 1).__next__,  # QB-96
+            stream_tag=way.stream_tag,
         )
         sender.add(_messages(batch, desk.url if to_us else ""))
         client = SrmpClient(

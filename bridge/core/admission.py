@@ -22,6 +22,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     deadletter_topic: str = ""
     discards_expired: bool = False  # what comes late over HTTP. SR-61
     continues_traces: bool = False  # a record's trace context is ours, which follows the sender's
+    adopts_streams: bool = False  # a stream that was never seen may begin in the middle
     outbox_bytes: int = MEMORY  # acks that wait, in one shard
     outbox_destinations: int = DESTINATIONS  # hosts that acks of one shard wait for
 
@@ -30,6 +31,7 @@ class Refusal(msgspec.Struct, frozen=True):
     message_class: int
     reason: str
     detail: str = ""  # of this one case; for who reads the reject
+    alone: bool = False  # without a dead letter: Kafka has refused that, too
 
 
 HOPS: Final = Refusal(MessageClass.NACK_HOP_COUNT_EXCEEDED, "too-many-hops")
@@ -47,6 +49,7 @@ NOT_SIGNED: Final = Refusal(MessageClass.NACK_BAD_SIGNATURE, "queue-wants-signed
 NOT_ENCRYPTED: Final = Refusal(MessageClass.NACK_BAD_ENCRYPTION, "queue-wants-encrypted-messages")
 EXPIRED: Final = Refusal(MessageClass.NACK_REACH_QUEUE_TIMEOUT, "time-to-reach-queue-over")
 LATE: Final = Refusal(MessageClass.NACK_REACH_QUEUE_TIMEOUT, "time-to-be-received-over")
+AT_ONCE: Final = Refusal(MessageClass.NACK_RECEIVE_TIMEOUT, "time-to-be-received-over")
 OVER_QUOTA: Final = Refusal(MessageClass.NACK_Q_EXCEED_QUOTA, "over-the-queue-quota")
 TOO_LARGE: Final = Refusal(MessageClass.NACK_Q_EXCEED_QUOTA, "larger-than-the-topic-takes")
 NO_TOPIC: Final = Refusal(MessageClass.NACK_BAD_DST_Q, "topic-cannot-be-made")
@@ -98,7 +101,9 @@ def wrong_kind(message: Message, queue: Queue) -> Refusal | None:
 
 
 def foreign(message: Message, catalogue: Catalogue) -> Refusal | None:
-    """Row 2: addressed to another queue manager. We are no router, so it is never delivered."""
+    """Row 2: addressed to another queue manager, so it is never delivered here. One that passed
+    through too many queue managers is refused (MS-MQQB 3.1.5.8.2), the others stay at their
+    senders."""
     if catalogue.is_local(message.destination_qm):
         return None
     return HOPS if message.hops + 1 > MAX_HOPS else FOREIGN
@@ -138,13 +143,15 @@ def is_past(message: Message, policy: Policy) -> bool:
 
 
 def expiry(message: Message, policy: Policy) -> Refusal | None:
-    """Row 10, QB-100, QB-102: strictly later, signed arithmetic, judged when it arrived."""
+    """Row 10: strictly later, signed arithmetic, judged when it arrived (MS-MQQB 3.1.7.1.2, MS-MQMQ
+    2.2.18.1.6). A time-to-be-received of 0 is not over yet: its timer starts in the queue and
+    expires there at once (MS-MQDMPR 3.1.2.4; `AT_ONCE`)."""
     age = message.arrived_ms // 1000 - message.sent_time - policy.clock_skew_s
     reach = message.time_to_reach_queue
     if age > reach and reach != INFINITE:
         return EXPIRED
     receive = message.time_to_be_received
-    if receive != INFINITE and (age > receive or receive == 0):
+    if receive not in (0, INFINITE) and age > receive:
         return LATE
     return None
 

@@ -11,12 +11,18 @@ What keeps a message from going round for ever: every hop adds itself to the Via
 400, so that the hop before us drops it and says so. Where a hop forgets the Via, as Windows would,
 the deadline that the message brings ends it (SR-63); for one that never expires somebody has to
 mend the redirections, and each round of it is in the audit.
+
+A message of a stream that the next hop has refused with 400 comes again, because its sender hears
+200 from us and no receipt from there. It is then refused with 400 here, too, so that its sender
+removes it and bridges the gap (MC-MQSRM 3.1.7.2.5). Which ones these are is kept in memory: after a
+restart the next hop is asked once more.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum, auto
+from hashlib import blake2b
 from typing import Final
 
 import msgspec
@@ -32,6 +38,8 @@ from bridge.wire.srmp.request import read_request
 
 MEMORY: Final = 256 << 20  # what waits is held in memory, whatever the quota says
 MAX_BYTES: Final = 7 << 20  # of one: the state topic takes 8 MiB
+
+MOST_REFUSED: Final = 10_000  # messages of one shard, 16 bytes of each
 
 _decode = msgspec.msgpack.Decoder(Forward).decode
 
@@ -57,11 +65,14 @@ def make(message: Message, onward: Onward, policy: Policy, local: Guid, ordinal:
 
 
 def _mark(message: Message, url: str) -> str:
-    """With `previous`: where it has changed, the one that waits will not do any more (SR-72)."""
+    """With `previous`: where it has changed, the one that waits will not do any more (SR-72). And
+    with the address it came from: what a stranger sends in the name of the stream is another
+    message, or the sender's own would be answered with 200 and not stored."""
     tx = message.transaction
     if tx is None or tx.stream is None:
         return ""
-    return f"{tx.stream[0]}\\{tx.sequence_id} {tx.previous} {tx.number} {url.lower()}"
+    stream = f"{tx.stream[0]}\\{tx.sequence_id}"
+    return f"{stream} {tx.previous} {tx.number} {url.lower()} {message.peer}"
 
 
 def _expires(message: Message, policy: Policy) -> int:
@@ -99,6 +110,42 @@ def message_of(forward: Forward, at_ms: int) -> Message:
             transport=forward.transport,
         )
     return replace(message, arrived_ms=at_ms)
+
+
+class Refused:
+    """Messages of streams that the next hop has refused; at the bound the oldest is forgotten.
+
+    A message is the same only if it comes from the same address with the same id and body: a
+    message with another sender's stream id does not make that sender's message refused.
+    """
+
+    def __init__(self, most: int = MOST_REFUSED) -> None:
+        self._most = most
+        self._known: dict[bytes, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def add(self, message: Message) -> None:
+        if message.transaction is None:
+            return  # its sender has forgotten it since the 200
+        if len(self._known) >= self._most:
+            del self._known[next(iter(self._known))]
+        self._known[_same(message)] = None
+
+    def has(self, message: Message) -> bool:
+        return message.transaction is not None and _same(message) in self._known
+
+
+def _same(message: Message) -> bytes:
+    """What a message that is sent again has in common with the first one; not `previous`."""
+    tx = message.transaction
+    assert tx is not None
+    stream = tx.stream and tx.stream[0]  # `<to>` was replaced in the message that waited
+    said = stream, tx.sequence_id, tx.number, message.id, message.peer, message.destination
+    digest = blake2b(repr(said).encode("utf-8", "surrogatepass"), digest_size=16)
+    digest.update(message.body)
+    return digest.digest()
 
 
 class Room:

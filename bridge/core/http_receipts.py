@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from bridge.core.ports import OutboxEntry
 from bridge.core.posted import Posted
 from bridge.model.classes import MessageClass
@@ -62,7 +64,7 @@ class HttpReceipts:
         receipt = final_stream_receipt(
             post, self._original, stream_id, tx.number, outcome, self._now
         )
-        yield self._entry(post, receipt)
+        yield msgspec.structs.replace(self._entry(post, receipt), stream=row.text)
 
     def _post(self, url: str) -> Post:
         return Post(to=url, source=self._local, ordinal=self._ordinals(), now=self._now)

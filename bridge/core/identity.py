@@ -44,8 +44,9 @@ def known_peers(kept: dict[str, bytes]) -> dict[str, str]:
     }
 
 
-def peer_entry(host: str) -> bytes:
-    return msgspec.json.encode(Peer(host))
+def peer_entry(host: str | None) -> bytes | None:
+    """None removes the entry."""
+    return None if host is None else msgspec.json.encode(Peer(host))
 
 
 class SequentialIds:

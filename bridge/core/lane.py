@@ -16,7 +16,7 @@ from zlib import crc32
 from bridge.core.admission import Policy, kept_out, refusal
 from bridge.core.audit import AuditEntry, shown
 from bridge.core.catalogue import Catalogue, Queue
-from bridge.core.history import History
+from bridge.core.history import History, Mark
 from bridge.core.mapper import Mapper
 from bridge.core.ports import Record
 from bridge.model.message import INFINITE, NO_CORRELATION, Message, Transaction
@@ -104,18 +104,24 @@ class Lane:
     ) -> None:
         """Add those that were not here before. Row 1"""
         kind, skew, lasts, most = self.kind, self._skew, self._lasts, self._most
-        source, queue, peer = self._source, self._queue_name, self._peer
-        for message in messages[start:] if start else messages:
-            now = message.arrived_ms // 1000
-            if (
-                message.kind is not kind
-                or (seen := (source, queue, message.ordinal)) in history
-                or now - message.sent_time - skew > lasts
-                or len(message.body) + 4 * len(message.wire) > most
-            ):
-                break
-            self._add(message, None, records, entries)
-            history.add(seen, peer, now)
+        source, queue, now = self._source, self._queue_name, 0
+        is_known, taken = history.known_of(source, queue), dict[Mark, None]()
+        try:
+            for message in messages[start:] if start else messages:
+                ordinal = message.ordinal
+                if (
+                    message.kind is not kind
+                    or ordinal in taken
+                    or is_known(ordinal)
+                    or message.arrived_ms // 1000 - message.sent_time - skew > lasts
+                    or len(message.body) + 4 * len(message.wire) > most
+                ):
+                    break
+                self._add(message, None, records, entries)
+                taken[ordinal], now = None, message.arrived_ms // 1000
+        finally:
+            if taken:
+                history.add_run(source, queue, list(taken), self._peer, now)
 
     def _add(
         self,

@@ -16,7 +16,7 @@ from msgspec.structs import astuple
 from bridge.core.ports import Headers, Record
 from bridge.core.trace_context import context_of, continued
 from bridge.model.guid import Guid
-from bridge.model.message import NO_CORRELATION, Message, Srmp, Transaction
+from bridge.model.message import INFINITE, NO_CORRELATION, Message, Srmp, Transaction
 
 VERSION: Final = b"1"
 
@@ -179,6 +179,8 @@ class OwnHeaders:
             if sent != self._sent:
                 self._sent, self._sent_text = sent, b"%d" % sent
             headers["msmq.sent"] = self._sent_text
+        if message.time_to_be_received != INFINITE:  # MS-MQDMPR 3.1.1.12: relative to SentTime
+            headers["msmq.expires"] = b"%d000" % (sent + message.time_to_be_received)
         if label := message.label:
             if label != self._label:
                 self._label, self._label_text = label, _text(label)
@@ -245,7 +247,8 @@ def _add_boundaries(headers: Headers, srmp: Srmp) -> None:
 
 
 def message_from_record(record: Record) -> Message:
-    """The message that this record was made from."""
+    """The message that this record was made from. `msmq.expires` follows from other headers, and
+    records of earlier builds have none: it is not read."""
     headers = record.headers
     _, _, ordinal = headers["msmq.id"].decode().partition("\\")
     known = _BY_HEADER

@@ -16,7 +16,7 @@ OURS: Final = "msmq."
 _TABLE: Final = """
     v id source dest dest.qm dest.multi queue peer transport hops arrived outcome wire value-error
     label correlation app extension class body-type priority delivery ack journal deadletter
-    sent ttrq ttbr lookup admin admin.multi response response.multi
+    sent ttrq ttbr expires lookup admin admin.multi response response.multi
     tx.seqid tx.seq tx.prev tx.id tx.first tx.last tx.final-ack tx.status-queue
     sender cert auth signature hash provider privacy encrypted enc
     trace connector connector.qm soap soap.compound srmp.expires

@@ -44,7 +44,11 @@ __all__ = [
 
 Kilobytes = Annotated[int, Meta(ge=1, le=0xFFFFFFFF, description="a size in KB (1 or more)")]
 Allowed = Annotated[
-    AllowedSender, Meta(description="a sender's GUID, a SID, an address, a network or GUID@network")
+    AllowedSender,
+    Meta(
+        description="a sender's GUID, a SID, an address, a network, GUID@network, cn:NAME or "
+        "san:NAME"
+    ),
 ]
 ReaderName = Annotated[
     str,
@@ -93,7 +97,8 @@ class QueueSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     encrypt: Protection = "none"
     """Whether messages must be encrypted."""
     allow: tuple[Allowed, ...] | None = None
-    """Who may send: GUIDs, SIDs, addresses or networks; absent = everybody."""
+    """Who may send: GUIDs, SIDs, addresses, networks, GUID@network, or cn:NAME and san:NAME of a
+    client certificate over HTTPS (`srmp.client_ca`); absent = everybody."""
     allow_read: tuple[ReaderName, ...] | None = None
     """Who may read remotely: NAME, DOMAIN\\NAME, or * for every user; case does not
     count. Absent = nobody, or everybody if `rpc.users` is not set. In `defaults` also for the

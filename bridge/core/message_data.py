@@ -283,6 +283,6 @@ _READERS: Final[Mapping[str, Callable[[str], bytes]]] = {
     **dict.fromkeys(("msmq.enc", "msmq.tx.prev"), _decimal(32)),
     **dict.fromkeys(("msmq.ack", "msmq.journal", "msmq.auth", "msmq.hops"), _decimal(8)),
     "msmq.encrypted": _decimal(1),
-    "msmq.srmp.expires": _decimal(64),
+    **dict.fromkeys(("msmq.expires", "msmq.srmp.expires"), _decimal(64)),
     "msmq.tx.id": _as_id,
 }

@@ -4,17 +4,23 @@ Peers decide what is owed, to whom and how large it is, so all of it is bounded,
 caused it and in all:
 
 - Above half of a bound, an ack is kept without the body of its message.
-- At the bound of an address, the oldest acks that this address caused are dropped.
-- At the bound of the shard, the addresses that hold most are cut to the same size, oldest acks
-  first. An address that holds less loses nothing.
-- An address can cause acks to a limited number of destinations; the ack to one more is not kept.
+- At the bound of an address, a destination that would hold more than an equal share of it gets no
+  more: the new ack is dropped. For another one, the oldest acks to the destination that holds most
+  give way.
+- At the bound of the shard, the same holds for addresses: one with more than an equal share gets no
+  more, for another one the oldest acks of the address that holds most give way.
+- An address can cause acks to a limited number of destinations; the ack to one more is not kept. At
+  the bound of the shard, an address with more than an equal share of the destinations gets no new
+  one, for another one the address that has most loses its oldest.
 - An ack ends when its time is over.
+
+So a flood to hosts that never answer is dropped before anything is written for it, and an ack to a
+host that takes its acks is kept.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from bridge.core.ports import OutboxEntry
@@ -23,7 +29,56 @@ MEMORY: Final = 128 << 20  # bytes, all shards together
 FRAME: Final = 512  # bytes that an entry costs beside its packet
 DESTINATIONS: Final = 10_000  # all shards together
 DESTINATIONS_BY_ADDRESS: Final = 2_000
-_EASED: Final = 15 / 16  # of a bound: what is left after the bound was met
+_LOOK_EVERY: Final = 64  # evictions between two looks for what holds the most
+
+
+class _Most:
+    """The name that holds most. It is looked for now and then only, because there may be many; in
+    between it is one that holds at least the average."""
+
+    def __init__(self) -> None:
+        self._name, self._uses = "", 0
+
+    def of(self, numbers: Mapping[str, int], total: int) -> str:
+        self._uses += 1
+        if (
+            self._uses % _LOOK_EVERY == 0
+            or numbers.get(self._name, 0) * len(numbers) < total
+            or self._name not in numbers
+        ):
+            self._name = max(numbers, key=numbers.__getitem__)
+        return self._name
+
+
+class _Owed:
+    """What one address has caused, by destination; the oldest first."""
+
+    __slots__ = ("entries", "most", "size", "sizes")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.sizes: dict[str, int] = {}
+        self.entries: dict[str, dict[int, OutboxEntry]] = {}
+        self.most = _Most()
+
+    def put(self, entry: OutboxEntry, size: int) -> None:
+        """Also one in place of another with the same ordinal; `size` is what it adds."""
+        to = entry.destination
+        self.entries.setdefault(to, {})[entry.ordinal] = entry
+        self.sizes[to] = self.sizes.get(to, 0) + size
+        self.size += size
+
+    def pop(self, entry: OutboxEntry) -> None:
+        to, size = entry.destination, _size(entry)
+        del self.entries[to][entry.ordinal]
+        self.sizes[to] -= size
+        self.size -= size
+        if not self.entries[to]:
+            del self.entries[to], self.sizes[to]
+
+    def oldest(self) -> OutboxEntry:
+        """To the destination that holds most."""
+        return next(iter(self.entries[self.most.of(self.sizes, self.size)].values()))
 
 
 class Outbox:
@@ -37,12 +92,13 @@ class Outbox:
     ) -> None:
         self.most_bytes, self.most_by_address = most_bytes, most_bytes // 2
         self.most_destinations, self._destinations_by_address = most_destinations, by_address
-        self.size = 0
+        self.size = self.destinations = (
+            0  # pairs of an address and a destination that acks wait for
+        )
         self._entries: dict[int, OutboxEntry] = {}
-        self._by_address: dict[str, dict[int, OutboxEntry]] = {}
-        self._sizes: Counter[str] = Counter()  # by address
-        self._destinations: dict[str, Counter[str]] = {}  # by address
-        self._destination_count = 0
+        self._owed: dict[str, _Owed] = {}  # by address
+        self._sizes: dict[str, int] = {}  # by address
+        self._largest = _Most()
 
     # -- a mapping to read ------------------------------------------------------------------
 
@@ -61,30 +117,32 @@ class Outbox:
     def values(self) -> Iterable[OutboxEntry]:
         return self._entries.values()
 
-    @property
-    def destinations(self) -> int:
-        """Pairs of an address and a destination that acks wait for."""
-        return self._destination_count
-
     def is_strained(self, address: str) -> bool:
         """More than half of the shard's bytes, or of this address's, are in use: what comes now
         is kept without its body."""
-        return 2 * self.size > self.most_bytes or 2 * self._sizes[address] > self.most_by_address
+        own = self._sizes.get(address, 0)
+        return 2 * self.size > self.most_bytes or 2 * own > self.most_by_address
 
     # -- changes ----------------------------------------------------------------------------
 
     def add(self, entry: OutboxEntry) -> list[OutboxEntry]:
         """Keep the entry. Returns the entries that gave way: older ones, or `entry` itself."""
         self.pop(entry.ordinal)
-        if not self._may_have_destination(entry):
+        own, size = self._owed.get(entry.counted_for) or _Owed(), _size(entry)
+        if not self._may_have_destination(entry, own):
             return [entry]
-        self._put(entry)
-        address = entry.address
-        gone = self._cut(address, self.most_by_address) if self._is_over(address) else []
-        if self.size > self.most_bytes:
-            gone += self._level(self._sizes, self.size, int(_EASED * self.most_bytes))
-        if self._destination_count > self.most_destinations:
-            gone += self._level_destinations()
+        before, gone = own.size, list[OutboxEntry]()
+        has_room = own.size + size <= self.most_by_address and self._fits(entry, own.size + size)
+        if not has_room and not _is_below_share(entry, own, size):
+            return [entry]
+        self._put(entry, size)
+        while not has_room and own.size > before:  # in place of the address's own
+            gone.append(self._drop(own.oldest()))
+        while self.size > self.most_bytes:
+            largest = self._largest.of(self._sizes, self.size)
+            gone.append(self._drop(self._owed[largest].oldest()))
+        if self.destinations > self.most_destinations:
+            gone += self._drop_destination()
         return gone
 
     def replace(self, entry: OutboxEntry) -> None:
@@ -93,97 +151,75 @@ class Outbox:
         if known is None:
             return
         self._entries[entry.ordinal] = entry
-        self._by_address[known.address][entry.ordinal] = entry
-        self._count(known.address, len(entry.packet) - len(known.packet))
+        more = len(entry.packet) - len(known.packet)
+        self._owed[known.counted_for].put(entry, more)
+        self._count(known.counted_for, more)
 
     def pop(self, ordinal: int) -> OutboxEntry | None:
         entry = self._entries.pop(ordinal, None)
         if entry is None:
             return None
-        address = entry.address
-        of_address = self._by_address[address]
-        del of_address[ordinal]
+        address, own = entry.counted_for, self._owed[entry.counted_for]
+        self.destinations -= len(own.sizes)
+        own.pop(entry)
+        self.destinations += len(own.sizes)
         self._count(address, -_size(entry))
-        destinations = self._destinations[address]
-        destinations[entry.destination] -= 1
-        if not destinations[entry.destination]:
-            del destinations[entry.destination]
-            self._destination_count -= 1
-        if not of_address:
-            del self._by_address[address], self._destinations[address], self._sizes[address]
+        if not own.entries:
+            del self._owed[address], self._sizes[address]
         return entry
 
     def expired(self, now_s: int) -> list[OutboxEntry]:
         """Remove and return the entries whose time is over."""
-        late = [e.ordinal for e in self._entries.values() if 0 < e.expires < now_s]
-        return self._drop(late)
+        late = [e for e in self._entries.values() if 0 < e.expires < now_s]
+        return [self._drop(entry) for entry in late]
 
     # -- inside -----------------------------------------------------------------------------
 
-    def _put(self, entry: OutboxEntry) -> None:
-        address = entry.address
+    def _put(self, entry: OutboxEntry, size: int) -> None:
+        own = self._owed.get(entry.counted_for)
+        if own is None:
+            own = self._owed[entry.counted_for] = _Owed()
         self._entries[entry.ordinal] = entry
-        self._by_address.setdefault(address, {})[entry.ordinal] = entry
-        self._count(address, _size(entry))
-        destinations = self._destinations.setdefault(address, Counter())
-        self._destination_count += entry.destination not in destinations
-        destinations[entry.destination] += 1
+        self.destinations += entry.destination not in own.sizes
+        own.put(entry, size)
+        self._count(entry.counted_for, size)
 
     def _count(self, address: str, size: int) -> None:
         self.size += size
-        self._sizes[address] += size
+        self._sizes[address] = self._sizes.get(address, 0) + size
 
-    def _is_over(self, address: str) -> bool:
-        return self._sizes[address] > self.most_by_address
+    def _drop(self, entry: OutboxEntry) -> OutboxEntry:
+        self.pop(entry.ordinal)
+        return entry
 
-    def _may_have_destination(self, entry: OutboxEntry) -> bool:
-        known = self._destinations.get(entry.address)
-        if known is None or entry.destination in known:
+    def _fits(self, entry: OutboxEntry, own: int) -> bool:
+        """In the shard; at its bound, an address may have an equal share."""
+        if self.size + _size(entry) <= self.most_bytes:
             return True
-        return len(known) < self._destinations_by_address
+        return own <= self.most_bytes // self._addresses_with(entry)
 
-    def _drop(self, ordinals: Iterable[int]) -> list[OutboxEntry]:
-        return [entry for ordinal in ordinals if (entry := self.pop(ordinal)) is not None]
+    def _may_have_destination(self, entry: OutboxEntry, own: _Owed) -> bool:
+        if entry.destination in own.sizes:
+            return True
+        if len(own.sizes) >= self._destinations_by_address:
+            return False
+        share = self.most_destinations // self._addresses_with(entry)
+        return self.destinations < self.most_destinations or len(own.sizes) < share
 
-    def _cut(self, address: str, most: int) -> list[OutboxEntry]:
-        """The oldest entries of an address, until the rest fits."""
-        over, ordinals = self._sizes[address] - most, []
-        for ordinal, entry in self._by_address[address].items():
-            if over <= 0:
-                break
-            ordinals.append(ordinal)
-            over -= _size(entry)
-        return self._drop(ordinals)
+    def _addresses_with(self, entry: OutboxEntry) -> int:
+        return len(self._owed) + (entry.counted_for not in self._owed)
 
-    def _level(self, sizes: Counter[str], total: int, most: int) -> list[OutboxEntry]:
-        return [
-            entry
-            for address, level in _levels(sizes, total, most)
-            for entry in self._cut(address, level)
-        ]
-
-    def _level_destinations(self) -> list[OutboxEntry]:
-        """The addresses with most destinations lose their oldest ones."""
-        counts = Counter({address: len(found) for address, found in self._destinations.items()})
-        most = int(_EASED * self.most_destinations)
-        ordinals: list[int] = []
-        for address, level in _levels(counts, self._destination_count, most):
-            known = self._destinations[address]
-            gone = set(list(known)[: len(known) - level])
-            of_address = self._by_address[address].values()
-            ordinals += [entry.ordinal for entry in of_address if entry.destination in gone]
-        return self._drop(ordinals)
+    def _drop_destination(self) -> list[OutboxEntry]:
+        """The oldest one of the address that has most."""
+        most = max(self._owed.values(), key=lambda own: len(own.sizes))
+        oldest = next(iter(most.entries))
+        return [self._drop(entry) for entry in list(most.entries[oldest].values())]
 
 
-def _levels(sizes: Counter[str], total: int, most: int) -> list[tuple[str, int]]:
-    """The owners to cut, and to what: all of them to one level, so that the sum is `most`."""
-    ranked = sizes.most_common()
-    for count, (_, largest) in enumerate(ranked, 1):
-        total -= largest
-        level = max(0, (most - total) // count)
-        if count == len(ranked) or level >= ranked[count][1]:
-            return [(name, level) for name, size in ranked[:count] if size > level]
-    return []
+def _is_below_share(entry: OutboxEntry, own: _Owed, size: int) -> bool:
+    """Whether its destination would have no more than an equal share of what its address has."""
+    to = own.sizes.get(entry.destination, 0)
+    return to + size <= own.size // (len(own.sizes) + (not to))
 
 
 def _size(entry: OutboxEntry) -> int:

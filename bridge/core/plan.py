@@ -101,15 +101,22 @@ def make_plan(
             )
         there = cluster.topics.get(topic.name)
         if there is None:
-            changes.append(_create(topic, cluster, options))
+            changes += _create(topic, cluster, options)
         else:
             changes += _differences(topic, there, cluster, options)
             remarks += _remarks(topic, there, cluster, options)
     return Plan(changes=tuple(changes), notes=tuple(remarks))
 
 
-def _create(topic: Wanted, cluster: ClusterState, options: Options) -> Change:
+def own_replication(brokers: int, default: int | None = None) -> int:
+    """Copies of a topic of ours: what was acknowledged rests on them."""
+    return max(default or 1, min(3, brokers))
+
+
+def _create(topic: Wanted, cluster: ClusterState, options: Options) -> Iterator[Change]:
     replication = options.replication or cluster.replication
+    if topic.own_partitions and not options.replication:
+        replication = own_replication(cluster.brokers, cluster.replication)
     config = {"cleanup.policy": topic.policy}
     if topic.max_bytes:
         config["max.message.bytes"] = str(topic.max_bytes)
@@ -125,7 +132,10 @@ def _create(topic: Wanted, cluster: ClusterState, options: Options) -> Change:
         replication=replication,
         config=config | dict(topic.config),
     )
-    return Change(action="create", topic=topic.name, after=made, reason=_who(topic))
+    yield Change(action="create", topic=topic.name, after=made, reason=_who(topic))
+    if replication == 1 and cluster.brokers > 1:
+        why = f"{_one_copy(cluster)}; pass --replication, or set default.replication.factor"
+        yield _warn(topic, "replication", 1, min(3, cluster.brokers), why)
 
 
 def _differences(
@@ -231,12 +241,16 @@ def _replication(
     best = options.replication or cluster.replication or 1
     if there.replication == 1 and cluster.brokers > 1:
         best = max(best, 2)
-        why = f"one copy on a cluster of {cluster.brokers} brokers: its disk is all there is"
+        why = _one_copy(cluster)
     else:
         why = f"{best} are wanted" if options.replication else f"the cluster's default is {best}"
     if there.replication < best:
         why += "; move it with kafka-reassign-partitions"
         yield _warn(topic, "replication", there.replication, best, why)
+
+
+def _one_copy(cluster: ClusterState) -> str:
+    return f"one copy on a cluster of {cluster.brokers} brokers: its disk is all there is"
 
 
 def _remarks(

@@ -9,6 +9,7 @@ import msgspec
 
 from bridge.core.posted import Due
 from bridge.model.errors import SinkUnavailable
+from bridge.model.hosts import neighbourhood
 from bridge.model.message import Onward
 
 Headers = dict[str, bytes]
@@ -40,6 +41,7 @@ class OutboxEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     url: str = ""  # over HTTP: the packet is an envelope for this URL, asked for by `host`
     expires: int = 0  # Unix seconds; 0: made by an older version, see Shard.restore
     cause: str = ""  # address of the peer whose message made us owe it, if that is not `host`
+    stream: str = ""  # of a final stream receipt: the id of its stream, as it was sent
 
     @property
     def key(self) -> str:
@@ -47,8 +49,13 @@ class OutboxEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
     @property
     def address(self) -> str:
-        """The address that it is counted for."""
+        """Of the peer whose message made us owe it."""
         return self.cause or self.host
+
+    @property
+    def counted_for(self) -> str:
+        """The same, as bounds count it."""
+        return neighbourhood(self.address)
 
     @property
     def destination(self) -> str:
@@ -102,6 +109,8 @@ class Unit(msgspec.Struct, kw_only=True):
     records: list[Record] = []
     state: dict[str, bytes | None] = {}  # None removes the key
     seen: dict[str, bytes] = {}
+    snapshot_begins: str = ""  # key in `seen` of the first part of a snapshot of all ids
+    snapshot_ends: bool = False  # with this unit it is whole
     audit: list[bytes] = []
     rejects: list[Record] = []
     acks: list[OutboxEntry] = []  # they are in `state`; once committed they may leave

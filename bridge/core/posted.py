@@ -17,6 +17,7 @@ from bridge.model.message import Message, Srmp, Transaction
 PREFIX: Final = "posted/"
 KEPT_S: Final = 90 * 86_400  # SR-84
 KEPT_PAST: Final = 8
+_encode = msgspec.json.Encoder().encode
 
 
 class Past(msgspec.Struct, frozen=True, gc=False):
@@ -36,7 +37,7 @@ class Posted(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     text: str = ""  # of the id, as it was sent
     number: int = 0  # the last one that we took
     receipts_to: str = ""
-    peer: str = ""  # who said so
+    peer: str = ""  # address that the last message came from
     source: str = ""  # SourceQmGuid of the last message
     receipted: int = 0  # the last number that the sender has heard of
     at: int = 0  # Unix seconds of the last message
@@ -62,6 +63,13 @@ class PostedStreams(Table[Posted]):
 
     def advance(self, key: StreamKey, row: Posted) -> None:
         self._set(key, row)
+
+    def _weight(self, key: StreamKey, row: Posted) -> int:
+        """Senders choose the URLs in a row, so it counts as long as it is."""
+        return super()._weight(key, row) + len(_encode(row))
+
+    def _weight_of_entry(self, value: bytes) -> int:
+        return len(value)
 
     def unreceipted(self) -> list[Due]:
         """What senders may not have heard before we stopped. SR-81"""
@@ -92,10 +100,16 @@ def place(row: Posted, tx: Transaction, srmp: Srmp) -> Place:
 
 
 def taken(row: Posted, message: Message, tx: Transaction, srmp: Srmp) -> Posted:
-    """The row once the message is in its queue. SR-32"""
+    """The row once the message is in its queue. MC-MQSRM 3.1.5.1.6.3
+
+    The URL for the receipts is that of the first message; the address is that of the last one,
+    because a sender's address can change while its stream goes on (DHCP).
+    """
     at, source = message.arrived_ms // 1000, str(message.source)
     if row.text and tx.sequence_id == row.id:
-        return msgspec.structs.replace(row, number=tx.number, source=source, at=at, rejects=0)
+        return msgspec.structs.replace(
+            row, number=tx.number, peer=message.peer, source=source, at=at, rejects=0
+        )
     past = row.past
     if row.text:
         past = (Past(row.id, row.text, row.number, row.receipts_to, row.peer), *past)[:KEPT_PAST]
@@ -117,20 +131,23 @@ def not_taken(row: Posted, message: Message) -> Posted:
     )
 
 
-def due_of(key: StreamKey, stream: Posted | Past, *, is_repeated: bool = False) -> Due:
+def due_of(
+    key: StreamKey, stream: Posted | Past, *, peer: str | None = None, is_repeated: bool = False
+) -> Due:
     return Due(
         key=key,
         id=stream.id,
         text=stream.text,
         number=stream.number,
         receipts_to=stream.receipts_to,
-        peer=stream.peer,
+        peer=stream.peer if peer is None else peer,
         is_repeated=is_repeated,
     )
 
 
-def repeated(key: StreamKey, row: Posted, tx: Transaction) -> Due:
-    """For a message of the stream, or of one before it, that was here before. SR-37, SR-38"""
+def repeated(key: StreamKey, row: Posted, tx: Transaction, peer: str) -> Due:
+    """The receipt for a message of the stream, or of one before it, that was here before. It goes
+    to `peer`, where the message came from now: it is sent again because no receipt arrived."""
     streams: tuple[Posted | Past, ...] = (row, *row.past)
     found = next(stream for stream in streams if stream.id == tx.sequence_id and stream.text)
-    return due_of(key, found, is_repeated=True)
+    return due_of(key, found, peer=peer, is_repeated=True)

@@ -6,6 +6,7 @@ so there is a bound: at the bound the receipt that is due first leaves at once.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from bridge.core.posted import Due
@@ -30,6 +31,7 @@ class ReceiptTimers:
     def __init__(self) -> None:
         self._waiting: dict[StreamKey, dict[int, _Waiting]] = {}  # by the stream's id
         self._times = Deadlines[tuple[StreamKey, int]]()
+        self._texts = Counter[str]()
 
     def __len__(self) -> int:
         return len(self._times)
@@ -43,6 +45,8 @@ class ReceiptTimers:
         if waiting is None:
             return [*sent, *self._wait(due, now, now)]
         if due.number > waiting.due.number:  # lastOrdinal never falls
+            self._forget(waiting.due.text)
+            self._texts[due.text] += 1
             waiting.due = due
         if waiting.oldest is None:
             waiting.oldest = now
@@ -55,6 +59,14 @@ class ReceiptTimers:
         """A receipt of this stream, or of its source to this queue, is due later."""
         return bool(self._waiting.get(key))
 
+    def waits(self, due: Due) -> bool:
+        """A receipt of this very stream is due later."""
+        return due.id in self._waiting.get(due.key, ())
+
+    def has_text(self, text: str) -> bool:
+        """The same by the id of the stream, as it was sent."""
+        return text in self._texts
+
     def fire(self, now: float) -> list[Due]:
         """Those whose time has come. SR-35"""
         return [self._end(key, stream_id) for key, stream_id in self._times.due(now)]
@@ -66,6 +78,7 @@ class ReceiptTimers:
         first = self._times.first() if len(self._times) >= MOST else None
         sent = [] if first is None else [self._end(*first)]
         self._waiting.setdefault(due.key, {})[due.id] = _Waiting(due, oldest)
+        self._texts[due.text] += 1
         self._times.set((due.key, due.id), now + DELAY_S)
         return sent
 
@@ -77,7 +90,13 @@ class ReceiptTimers:
     def _end(self, key: StreamKey, stream_id: int) -> Due:
         of_key = self._waiting[key]
         ended = of_key.pop(stream_id).due
+        self._forget(ended.text)
         if not of_key:
             del self._waiting[key]
         self._times.stop((key, stream_id))
         return ended
+
+    def _forget(self, text: str) -> None:
+        self._texts[text] -= 1
+        if not self._texts[text]:
+            del self._texts[text]

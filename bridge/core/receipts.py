@@ -3,6 +3,10 @@
 An ack is made once, with its id and its bytes, and lies in the outbox (the state topic) from the
 transaction of its cause until the peer has session-acked it, or its time is over. So a restart
 neither loses it nor sends a second one with another id.
+
+For an administration queue `DIRECT=HTTP` the ack is a receipt of MC-MQSRM. SRMP has receipts for a
+message that reached its queue; for one that did not it has none, and a receiver ignores what is not
+a receipt (MC-MQSRM 3.1.5.1.5; docs/decisions.md, Q4).
 """
 
 from __future__ import annotations
@@ -18,27 +22,35 @@ from bridge.core.ports import OutboxEntry
 from bridge.model.classes import MessageClass
 from bridge.model.errors import IllegalName, WireError
 from bridge.model.guid import NULL_GUID, Guid
+from bridge.model.hosts import canonical
 from bridge.model.message import (
     ACK_ARRIVAL,
     ACK_RECEIVE,
     FOUR_DAYS,
     INFINITE,
     NACK_ARRIVAL,
+    NACK_RECEIVE,
     RECOVERABLE,
     Message,
     Transaction,
 )
-from bridge.model.names import Direct, Private, Public, parse_format_name
+from bridge.model.names import Direct, FormatName, Private, Public, parse_format_name
 from bridge.protocol.binary.order_acks import to_order_queue
 from bridge.wire.binary.acks import FinalAckBody
 from bridge.wire.binary.convert import message_from_packet, packet_from_message
 from bridge.wire.binary.packet import UserMessage
+from bridge.wire.srmp.convert import envelope_name
+from bridge.wire.srmp.kinds import NEGATIVE, POSITIVE
+from bridge.wire.srmp.receipts import Original, Post, commitment_receipt, delivery_receipt
+from bridge.wire.srmp.values import legible
+from bridge.wire.srmp.writer import write_envelope
 
 LEAST_S: Final = 600  # an ack to a message that had less time is tried for so long
 MAX_HOST: Final = 255  # characters of a host name. RFC 1035 2.3.4
 _U32: Final = Struct("<I")
 _RECEIVE_STAGE: Final = 0xC000  # a class with one of these bits is an ack already
 _ACKS: Final = (MessageClass.REPORT, MessageClass.ACK_REACH_QUEUE, MessageClass.ORDER_ACK)
+_RECEIPTS: Final = POSITIVE | NEGATIVE | {MessageClass.ACK_REACH_QUEUE}  # that SRMP has
 # Told to a stranger they would say which queues exist: only if asked for. DM-13, QB-111
 _INSECURE: Final = frozenset(
     (
@@ -68,18 +80,31 @@ class Receipts:
         self.local: Guid = NULL_GUID
         self.ordinals: Callable[[], int] = lambda: 0
         self._insecure_nacks = insecure_nacks
-        self._names = frozenset(name.lower() for name in names)
+        self.serves: Callable[[str], bool] = lambda _name: False  # whether a queue is one of ours
+        # Hears of acks that go nowhere: the administration queue, the peer that named it, and why.
+        self.undeliverable: Callable[[str, str, str], None] = lambda _queue, _peer, _why: None
+        self._names = frozenset(canonical(name) for name in names)
         self._peers = frozenset(peer.lower() for peer in peers)
 
     def accepted(self, message: Message, via: Guid) -> Iterator[OutboxEntry]:
         """A forward queue receives what it takes (design D5): both stages at once."""
         yield from self.arrived(message, via)
+        yield from self._left_at_once(message, MessageClass.ACK_RECEIVE, ACK_RECEIVE, via)
+
+    def expired(self, message: Message, via: Guid) -> Iterator[OutboxEntry]:
+        """It reached its queue, where its time was over at once. MS-MQDMPR 3.1.2.4, 3.1.7.2.7"""
+        yield from self.arrived(message, via)
+        yield from self._left_at_once(message, MessageClass.NACK_RECEIVE_TIMEOUT, NACK_RECEIVE, via)
+
+    def _left_at_once(
+        self, message: Message, outcome: MessageClass, asked: int, via: Guid
+    ) -> Iterator[OutboxEntry]:
         tx = message.transaction
         yield from self.left(
             message,
-            MessageClass.ACK_RECEIVE,
+            outcome,
             via,
-            admin=bool(message.ack & ACK_RECEIVE) and _may_be_acked(message),
+            admin=bool(message.ack & asked) and _may_be_acked(message),
             final=tx is not None and (tx.final_ack or message.journal != 0),  # DM-18
         )
 
@@ -169,9 +194,14 @@ class Receipts:
         )
 
     def _admin(self, message: Message, message_class: int, via: Guid) -> Iterator[OutboxEntry]:
+        url = self._url(message.admin_queue)
+        if url:
+            yield from self._over_http(message, message_class, url)
+            return
         where = self._where(message, via)
-        if where is None:
-            return  # undeliverable ones are discarded (QB-114)
+        if where is None:  # MS-MQQB 3.1.7.15: it is not sent
+            self.undeliverable(message.admin_queue, message.peer, "it is not known where that is")
+            return
         queue_manager, host, owner = where
         negative = message_class & 0x8000
         ordinal = self.ordinals()
@@ -205,6 +235,52 @@ class Receipts:
             cause=message.peer,
         )
 
+    def _over_http(self, message: Message, message_class: int, url: str) -> Iterator[OutboxEntry]:
+        """A delivery or commitment receipt. MC-MQSRM 2.2.5.4, 2.2.5.5"""
+        if message_class not in _RECEIPTS:
+            why = "SRMP has no receipt for a message that did not reach its queue"
+            self.undeliverable(message.admin_queue, message.peer, why)
+            return
+        now = message.arrived_ms // 1000
+        post = Post(to=url, source=self.local, ordinal=self.ordinals(), now=now)
+        original = Original(
+            to=legible(envelope_name(message.destination)),
+            identifier=(message.source, message.ordinal),
+            label=legible(message.label),
+        )
+        if message_class == MessageClass.ACK_REACH_QUEUE:
+            envelope = delivery_receipt(post, original, now)
+        else:
+            envelope = commitment_receipt(post, original, message_class, now)
+        try:
+            packet = write_envelope(envelope)
+        except WireError as error:
+            self.undeliverable(message.admin_queue, message.peer, str(error))
+            return
+        yield OutboxEntry(
+            ordinal=post.ordinal,
+            host=message.peer,
+            url=url,
+            packet=packet,
+            expires=expires_of(message),
+        )
+
+    def _url(self, queue: str) -> str:
+        """Where a receipt is POSTed to; empty: it is not for HTTP, or the queue is one of ours."""
+        try:
+            name = parse_format_name(queue)
+        except IllegalName:
+            return ""
+        is_http = isinstance(name, Direct) and name.protocol in ("HTTP", "HTTPS")
+        if not is_http or self._is_here(name):
+            return ""
+        return envelope_name(queue)
+
+    def _is_here(self, name: FormatName) -> bool:
+        return isinstance(name, Direct) and (
+            canonical(name.host) in self._names or name.host == "."
+        )
+
     def _where(self, message: Message, via: Guid) -> tuple[str, str, Guid] | None:
         """Who takes messages for the administration queue: GUID, host, QueueManagerAddress."""
         try:
@@ -217,14 +293,15 @@ class Receipts:
             if name.guid == message.source:  # back the way it came
                 return str(via), message.peer, name.guid
             return str(name.guid), "", name.guid
-        if isinstance(name, Public):  # no directory: only `peers` can say where it is
-            return ("", str(name.guid), NULL_GUID) if str(name.guid) in self._peers else None
+        if isinstance(name, Public):  # no directory: `peers` can say where it is, or it is ours
+            if str(name.guid) in self._peers:
+                return "", str(name.guid), NULL_GUID
+            is_ours = self.serves(message.admin_queue)
+            return (str(self.local), "", self.local) if is_ours else None
+        if self._is_here(name):
+            return str(self.local), "", NULL_GUID
         if isinstance(name, Direct) and name.protocol in ("OS", "TCP"):
-            if len(name.host) > MAX_HOST:
-                return None
-            if name.host.lower() in self._names or name.host == ".":
-                return str(self.local), "", NULL_GUID
-            return "", name.host, NULL_GUID
+            return None if len(name.host) > MAX_HOST else ("", name.host, NULL_GUID)
         return None
 
 

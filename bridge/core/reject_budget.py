@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Final
 
+from bridge.model.hosts import neighbourhood
+
 BY_ADDRESS: Final = 16 << 20  # bytes in a minute
 IN_ALL: Final = 64 << 20
 DEAD_LETTERS: Final = 1 << 30  # bytes that lie in the dead-letter queue
@@ -29,6 +31,7 @@ class RejectBudget:
 
     def takes(self, address: str, size: int, now_s: int) -> bool:
         """Whether a message of this size is kept whole; it is counted then."""
+        address = neighbourhood(address)
         if (minute := now_s // _MINUTE_S) != self._minute:
             self._minute, self.used = minute, 0
             self._used.clear()

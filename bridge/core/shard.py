@@ -11,7 +11,7 @@ the unit back to where it was, and is refused alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 from zlib import crc32
 
@@ -20,8 +20,10 @@ import msgspec
 from bridge.core import audit, chunks, forwards, posted
 from bridge.core.access import Access
 from bridge.core.admission import (
+    AT_ONCE,
     DENIED,
     EXPIRED,
+    FOREIGN,
     HOPS,
     INTERNAL_ERROR,
     LATE,
@@ -29,6 +31,7 @@ from bridge.core.admission import (
     NEXT_HOP,
     NO_KEY,
     NO_TOPIC,
+    NOT_SIGNED,
     OVER_QUOTA,
     TOO_LARGE,
     UNKNOWN_QUEUE,
@@ -37,6 +40,7 @@ from bridge.core.admission import (
     Refusal,
     expiry,
     fits_journal,
+    foreign,
     is_identified,
     is_over_machine_quota,
     is_over_quota,
@@ -82,11 +86,12 @@ from bridge.core.receipts import Receipts, bare
 from bridge.core.reject_budget import DEAD_LETTERS, RejectBudget
 from bridge.core.retained.fates import PREFIX as FATES
 from bridge.core.retained.fronts import FRONT, Fronts
-from bridge.core.retained.keeping import Keeper
+from bridge.core.retained.keeping import Keeper, places_of
 from bridge.core.retained.leaving import Leaving
 from bridge.core.retained.naming import DEADLETTER, journal_of
 from bridge.core.retained.quotas import Shortage
-from bridge.core.streams import PREFIX, Place, StreamKey, Streams, place, stream_key
+from bridge.core.streams import PREFIX, Place, Stream, StreamKey, Streams, place, stream_key
+from bridge.core.waiting_streams import Turn, WaitingStream, WaitingStreams
 from bridge.model.cache import Cache, text_size
 from bridge.model.classes import MessageClass
 from bridge.model.guid import NULL_GUID, Guid
@@ -105,6 +110,7 @@ from bridge.model.verdict import (
     DUPLICATE,
     HANDED_ON,
     NOT_OF_SESSION,
+    OTHER_QUEUE_MANAGER,
     STILL_WAITING,
     TOO_MANY_STREAMS,
     TOPIC_UNAVAILABLE,
@@ -115,7 +121,12 @@ from bridge.model.verdict import (
 )
 
 UNIT_KEY: Final = "unit"
-_DEAD_LETTERS: Final = (OVER_QUOTA, EXPIRED, LATE, NEXT_HOP)
+# Why a plain message that asks for it becomes a dead letter. MS-MQQB 3.1.5.8.8 (a topic's largest
+# record is a quota of its queue), 3.1.7.1.2; MS-MQDMPR 3.1.7.2.7
+_DEAD_LETTERS: Final = frozenset(
+    reason.reason for reason in (OVER_QUOTA, TOO_LARGE, EXPIRED, LATE, AT_ONCE, NEXT_HOP)
+)
+_STRANGER: Final = (DENIED, NOT_SIGNED)  # the sender may not be who it says it is
 _LANES: Final = 10_000  # they come from outside: bounded, in bytes too
 _LANES_BYTES: Final = 32 << 20
 _LANE: Final = 2048  # bytes of a lane beside the names and headers of its messages
@@ -148,18 +159,22 @@ class Shard:
         self.use(catalogue)
         self.streams = Streams()
         self.posted = PostedStreams()
-        self.history = History()
+        self.new_history: Callable[[], History] = History
+        self.history = self.new_history()
         self.kept: dict[str, bytes] = {}  # state entries that are not streams
         self.outbox = self._new_outbox()
         self.forwards = Forwards(room or Room(policy.quota_kb * 1024))
+        self._refused_there = forwards.Refused()
         self.fronts = Fronts()
         self.keeper = keeper  # set before the first message comes
         self._kept_now: list[int] = []  # lookup ids of messages in the unit that fills
         self._kept_before: list[int] = []  # and in the one that may be under way
         self._unit_number = 0
         self._swept = self._expired = 0
+        self.waiting = WaitingStreams()  # outlives `restore`: it tells what senders offer
         self._via = NULL_GUID
         self._is_routed = False
+        self._turn: Turn | None = None
         self.faults: list[tuple[Message, Exception]] = []  # what was refused for a fault of ours
         self._doomed: Refusal | None = None  # why Kafka will not take the message at hand
         self._begin()
@@ -170,6 +185,7 @@ class Shard:
         self._entries: list[audit.AuditEntry] = []
         self._state: dict[str, bytes | None] = {}
         self._acks: list[OutboxEntry] = []
+        self._unwritten: set[int] = set()  # ordinals of `_acks` that are still owed
         self._dropped: list[OutboxEntry] = []
         self._claims: list[Claim] = []
         self._due: list[Due] = []
@@ -190,7 +206,7 @@ class Shard:
     def restore(self, snapshot: Snapshot, now_s: int = 0) -> None:
         """Become what the shard's committed transactions made of it. What is over a bound leaves
         with the next unit."""
-        self.streams, self.history, self.kept = Streams(), History(), {}
+        self.streams, self.history, self.kept = Streams(), self.new_history(), {}
         self.outbox = self._new_outbox()
         over: dict[str, bytes | None] = {}
         self.posted = PostedStreams()
@@ -238,6 +254,11 @@ class Shard:
         if queue.retains and self.keeper is not None:
             self.keeper.forget((self._kept_now.pop(),))
 
+    def _let_go_of(self, records: Iterable[Record]) -> None:
+        """Of the room for copies that are not made after all."""
+        if self.keeper is not None:
+            self.keeper.forget(places_of(records))
+
     @property
     def cached_bytes(self) -> int:
         """Bytes that are remembered of streams to be quicker, about."""
@@ -275,6 +296,8 @@ class Shard:
             self._entries.append(audit.entry_of(message, HANDED_ON))
         else:
             reason = EXPIRED if ending is Ending.EXPIRED else NEXT_HOP
+            if reason is NEXT_HOP:
+                self._refused_there.add(message)
             self._refuse(message, None, reason, stage=b"FORWARDING")
 
     @property
@@ -294,16 +317,22 @@ class Shard:
         self._unit_number += 1
         self._sweep(now_s)
         self._expire(now_s)
+        seen = self.history.take_fresh(now_s, self._unit_number)
+        part = self.history.take_part(now_s, self._unit_number)
+        if part is not None:
+            seen[part.key] = part.value
         unit = Unit(
             records=self._records,
             state=self._state
             | self.streams.take_changes()
             | self.posted.take_changes()
             | {UNIT_KEY: msgspec.json.encode(self._unit_number)},
-            seen=self.history.take_fresh(now_s, self._unit_number),
+            seen=seen,
+            snapshot_begins=part.key if part is not None and part.is_first else "",
+            snapshot_ends=part is not None and part.is_last,
             audit=list(audit.encode(self._entries)),
             rejects=self._rejects,
-            acks=self._acks,
+            acks=self._owed(),
             dropped=self._dropped,
             claims=self._claims,
             due=self._due,
@@ -387,10 +416,16 @@ class Shard:
         return message.source != self._via != NULL_GUID and not self._is_routed
 
     def admit(
-        self, messages: Sequence[Message], via: Guid = NULL_GUID, *, is_routed: bool = False
+        self,
+        messages: Sequence[Message],
+        via: Guid = NULL_GUID,
+        *,
+        is_routed: bool = False,
+        turn: Turn | None = None,
     ) -> list[Verdict]:
-        """`via` is the queue manager that handed them to us, NULL_GUID: no session did."""
-        self._via, self._is_routed = via, is_routed
+        """`via` is the queue manager that handed them to us, NULL_GUID: no session did. `turn` is
+        of the session."""
+        self._via, self._is_routed, self._turn = via, is_routed, turn
         verdicts: list[Verdict] = []
         while (position := len(verdicts)) < len(messages):
             message = messages[position]
@@ -424,9 +459,13 @@ class Shard:
 
     def _cut_back(self, lengths: Sequence[int], kept: int) -> None:
         """To what the unit had before the message."""
+        own = {entry.ordinal for entry in self._acks[lengths[3] :]}
         for entry in self._acks[lengths[3] :]:
             self.outbox.pop(entry.ordinal)
             self._state.pop(entry.key, None)
+        self._unwritten -= own
+        # Acks of other messages that gave way to these stay given up, in the state as well.
+        self._dropped = [entry for entry in self._dropped if entry.ordinal not in own]
         for forward in self._forwards[lengths[6] :]:
             self.forwards.pop(forward.ordinal)
             del self._state[forward.key]
@@ -482,7 +521,13 @@ class Shard:
         return told
 
     def admit_one(
-        self, message: Message, via: Guid, doomed: Refusal | None, *, is_routed: bool = False
+        self,
+        message: Message,
+        via: Guid,
+        doomed: Refusal | None,
+        *,
+        is_routed: bool = False,
+        turn: Turn | None = None,
     ) -> tuple[Verdict, int]:
         """The same, the long way; and how many records the unit has then.
 
@@ -490,10 +535,12 @@ class Shard:
         before, self._doomed = len(self._records), doomed
         try:
             alone = [msgspec.structs.replace(message, kind=NO_KIND)]
-            (verdict,) = self.admit(alone, via, is_routed=is_routed)
+            (verdict,) = self.admit(alone, via, is_routed=is_routed, turn=turn)
         finally:
             self._doomed = None
-        if doomed is not None:  # not even a dead letter: the reject has all of it
+        if doomed is not None and (doomed.alone or doomed.reason != TOO_LARGE.reason):
+            # Not even a dead letter: the reject has all of it.
+            self._let_go_of(self._records[before:])
             del self._records[before:]
         return verdict, len(self._records)
 
@@ -517,6 +564,7 @@ class Shard:
                 left.append(position)
             else:
                 self._rejects.append(diverted(record, reason))
+                self._let_go_of((record,))
         return left
 
     def _decide(self, message: Message) -> Verdict:
@@ -524,6 +572,9 @@ class Shard:
             return self._posted(message, message.srmp)
         if self._is_strange(message):
             return self._postpone(message, NOT_OF_SESSION)
+        if foreign(message, self._catalogue) is FOREIGN:
+            # Acknowledged, it would be lost: its sender would drop it, and no route takes it on.
+            return self._postpone(message, OTHER_QUEUE_MANAGER)
         tx = message.transaction
         return self._plain(message) if tx is None else self._transactional(message, tx)
 
@@ -558,7 +609,7 @@ class Shard:
         tx = messages[start + taken - 1].transaction
         assert tx is not None
         cursor = Cursor(tx.sequence_id, tx.number)
-        self.streams.advance((first.source, first.destination), cursor, first.peer)
+        self._advance((first.source, first.destination), cursor, first.peer)
         verdicts += [ACCEPTED] * (taken - 1)  # the last one speaks for the stream
         verdicts.append(Verdict(Outcome.ACCEPTED, 0, "", cursor))
 
@@ -615,6 +666,11 @@ class Shard:
         reason = refusal(message, queue) or expiry(message, self._policy)
         if reason is None and self._is_full(message, queue):
             return self._postpone(message)
+        if where is Place.AHEAD and reason not in _STRANGER and not self._is_held_back():
+            if self._takes_up(known):
+                where = Place.NEXT
+            else:
+                self.waiting.note(message, tx, cursor, self._turn)
         if where is Place.NEXT:
             if not self.streams.has_room(key, message.peer):
                 return self._postpone(message, TOO_MANY_STREAMS)
@@ -627,8 +683,41 @@ class Shard:
         else:
             verdict = self._accept(message, queue, cursor)
         if where is Place.NEXT:
-            self.streams.advance(key, cursor, message.peer)
+            self._advance(key, cursor, message.peer)
         return verdict
+
+    def _is_held_back(self) -> bool:
+        """A message before this one was left to its sender, which sends both again in order."""
+        return self._turn is not None and self._turn.held_back
+
+    def _takes_up(self, known: Stream) -> bool:
+        """Whether a stream may begin in the middle: at its first contact, if the settings say so.
+        Messages that a router hands on may overtake each other, so there the first one that comes
+        need not be the oldest."""
+        is_new = known.sequence_id == 0 and known.number == 0
+        return self._policy.adopts_streams and is_new and not self._is_routed
+
+    def _advance(self, key: StreamKey, cursor: Cursor, peer: str) -> None:
+        self.streams.advance(key, cursor, peer)
+        if self.waiting:
+            self.waiting.pop(key)
+
+    def adopt(self, stream: WaitingStream) -> bool:
+        """Take the stream up where it was offered. False: it has moved since, or has no room."""
+        known = self.streams.get(stream.key)
+        have = Cursor(known.sequence_id, known.number)
+        if have != stream.have or not self.streams.has_room(stream.key, stream.peer):
+            return False
+        self._advance(stream.key, stream.taken_up, stream.peer)
+        return True
+
+    def forget_stream(self, key: StreamKey) -> bool:
+        """Remove its cursor. False: there is none."""
+        self.waiting.pop(key)
+        tables = [table for table in (self.streams, self.posted) if key in table]
+        for table in tables:
+            table.drop(key)
+        return bool(tables)
 
     def _posted(self, message: Message, srmp: Srmp) -> Verdict:
         """Over HTTP, in the order of SR-1. What is refused changes no state: the sender tries
@@ -639,20 +728,27 @@ class Shard:
         if reason := unroutable(message, srmp, queue):
             return self._refuse(message, queue, reason)
         assert queue is not None
-        if queue.access is not None and queue.access.judge(message) is not Access.GRANTED:
+        is_denied = queue.access is not None and queue.access.judge(message) is not Access.GRANTED
+        if is_denied and not self._is_stream_s_own(message, queue):
             return self._refuse(message, queue, DENIED)
         if verdict := self._out_of_turn(message, srmp, queue):
+            return verdict
+        if is_denied:
+            # MC-MQSRM 3.1.5.1.6: streams come before access (3.1.5.1.12), so a message that may
+            # not enter is acknowledged and gone. Its sender goes on with the next one.
+            row = self._row_after(message, srmp)
+            verdict = self._refuse(message, queue, DENIED)
+            if self.posted.has_room(stream_key(message), message.peer, row):
+                self._take(message, queue, row)
             return verdict
         if reason := refusal(message, queue):
             return self._refuse(message, queue, reason)
         if self._is_full(message, queue) or self._is_over_quota(message, queue):
             return self._postpone(message)  # SR-6, SR-7
-        if message.transaction is not None and not self.posted.has_room(
-            stream_key(message), message.peer
-        ):
+        row = self._row_after(message, srmp)
+        if row is not None and not self.posted.has_room(stream_key(message), message.peer, row):
             return self._postpone(message, TOO_MANY_STREAMS)
         receipts = HttpReceipts(message, srmp, self._receipts.local, self._receipts.ordinals)
-        row = self._row_after(message, srmp)
         if self._policy.discards_expired and is_past(message, self._policy):  # SR-61
             verdict = self._refuse(message, queue, EXPIRED)
             self._owe(receipts.left(MessageClass.NACK_RECEIVE_TIMEOUT, row))
@@ -665,6 +761,15 @@ class Shard:
                 self._owe(receipts.left(MessageClass.ACK_RECEIVE, row))
             self._take(message, queue, row)
         return verdict
+
+    def _is_stream_s_own(self, message: Message, queue: Queue) -> bool:
+        """Whether it comes from where its stream is known, in the name of the same source. Only
+        then may a message that `allow` keeps out move the stream: it might be a stranger's. Where
+        certificates count, an address and a GUID prove too little."""
+        if message.transaction is None or (queue.access and queue.access.names_certificates):
+            return False
+        row = self.posted.get(stream_key(message))
+        return bool(row.text) and (row.peer, row.source) == (message.peer, str(message.source))
 
     def _is_full(self, message: Message, queue: Queue) -> bool:
         """Row 12, and a topic that takes nothing now."""
@@ -687,6 +792,8 @@ class Shard:
             return self._refuse(message, None, HOPS)
         if self._policy.discards_expired and is_past(message, self._policy):  # SR-61
             return self._refuse(message, None, EXPIRED)
+        if self._refused_there.has(message):
+            return self._refuse(message, None, NEXT_HOP)
         forward = forwards.make(message, onward, self._policy, local, self._receipts.ordinals())
         if self.forwards.knows(forward):
             self._entries.append(audit.entry_of(message, STILL_WAITING))
@@ -721,7 +828,7 @@ class Shard:
         outcome = Outcome.OUT_OF_ORDER
         if where is Place.BEHIND:
             outcome = Outcome.DUPLICATE
-            self._due.append(posted.repeated(key, row, tx))
+            self._due.append(posted.repeated(key, row, tx, message.peer))
         return self._drop(message, queue, outcome, Cursor(row.id, row.number))
 
     def _take(self, message: Message, queue: Queue, row: Posted | None) -> None:
@@ -744,6 +851,8 @@ class Shard:
 
     def _postpone(self, message: Message, verdict: Verdict = BUSY) -> Verdict:
         """Row 12: no nack; the session ends, and the sender keeps what it has."""
+        if self._turn is not None:
+            self._turn.held_back = True
         queue = self._catalogue.find(message.destination) if self._catalogue.closed else None
         if verdict is BUSY and queue is not None and self._catalogue.is_closed(queue, message):
             verdict = TOPIC_UNAVAILABLE
@@ -769,6 +878,10 @@ class Shard:
             return self._refuse(message, queue, self._doomed, cursor)
         if self._is_over_quota(message, queue):
             return self._refuse(message, queue, OVER_QUOTA, cursor)
+        if message.time_to_be_received == 0 and not queue.retains:
+            # MS-MQDMPR 3.1.2.4: it is in its queue, and leaves it before it can be received. From a
+            # retained queue it is removed as any other (`Flights.enter`).
+            return self._refuse(message, queue, AT_ONCE, cursor)
         limits: Queue | TopicLimits = queue
         if not queue.is_settled:
             found = self._catalogue.limits_for(queue, message)
@@ -812,11 +925,22 @@ class Shard:
         return verdict
 
     def _in_journal(self, record: Record, message: Message, queue: Queue, whole: bool) -> Record:
-        """Readers can have it if it is whole."""
+        """Readers can have it if it is whole, and if their journal has room: the record is in the
+        topic in any case (docs/decisions.md, Q1)."""
         copy = journal_record(record, queue)
-        if self.keeper is None or not whole:
+        if not whole:
             return copy
-        return self.keeper.copy(copy, message, journal_of(queue.name.lower()))
+        return self._copied(copy, message, journal_of(queue.name.lower())) or copy
+
+    def _copied(self, copy: Record, message: Message, queue: str) -> Record | None:
+        """Marked for the readers of a journal or dead-letter queue; None: it has no room."""
+        if self.keeper is None:
+            return copy
+        kept = self.keeper.copy(copy, message, queue)
+        if kept is None:
+            return None
+        self._kept_now.append(kept[1])
+        return kept[0]
 
     def _shrink(self, record: Record, queue: Queue, max_bytes: int, text: str) -> list[Record]:
         """What goes into the topic in place of a record that it does not take; nothing: refuse."""
@@ -840,7 +964,7 @@ class Shard:
         is_kept = self._reject_budget.takes(message.peer, size, message.arrived_ms // 1000)
         self._rejects.append(record if is_kept else without_body(record))
         if (
-            reason in _DEAD_LETTERS
+            _is_letter(message, reason)
             and message.transaction is None
             and (message.journal & JOURNAL_NEGATIVE)
             and self._policy.deadletter_topic not in self._catalogue.closed
@@ -850,10 +974,14 @@ class Shard:
             letter = dead_letter(message, reason, self._policy.deadletter_topic)
             properties = len(letter.headers)
             letter = bounded(letter, message)
-            if self.keeper is not None and len(letter.headers) == properties:  # it is whole
-                letter = self.keeper.copy(letter, message, DEADLETTER)
-            self._records.append(letter)
-        if message.srmp is None:
+            copy: Record | None = letter
+            if len(letter.headers) == properties and len(letter.value) == len(message.body):
+                copy = self._copied(letter, message, DEADLETTER)  # it is whole
+            if copy is not None:
+                self._records.append(copy)
+        if message.srmp is None and reason is AT_ONCE:
+            self._owe(self._receipts.expired(message, self._via))
+        elif message.srmp is None:
             self._owe(self._receipts.refused(message, reason.message_class, self._via))
         return verdict
 
@@ -862,16 +990,28 @@ class Shard:
 
     def _owe(self, acks: Iterable[OutboxEntry]) -> None:
         for entry in acks:
-            if len(entry.packet) > BODY and self.outbox.is_strained(entry.address):
+            if len(entry.packet) > BODY and self.outbox.is_strained(entry.counted_for):
                 entry = bare(entry)
             self._state[entry.key] = entry.encode()
             self._acks.append(entry)
+            self._unwritten.add(entry.ordinal)
             if gone := self.outbox.add(entry):
                 self._give_up(gone)
 
+    def _owed(self) -> list[OutboxEntry]:
+        """The acks of the unit, without those that were given up in it."""
+        if len(self._unwritten) == len(self._acks):
+            return self._acks
+        return [entry for entry in self._acks if entry.ordinal in self._unwritten]
+
     def _give_up(self, entries: Iterable[OutboxEntry]) -> None:
+        """An ack of this unit is not in Kafka: nothing is written for it."""
         for entry in entries:
-            self._state[entry.key] = None
+            if entry.ordinal in self._unwritten:
+                self._unwritten.remove(entry.ordinal)
+                del self._state[entry.key]
+            else:
+                self._state[entry.key] = None
             self._dropped.append(entry)
 
 
@@ -885,8 +1025,15 @@ def _seen_id(message: Message, queue: Queue) -> SeenId:
 
 
 def _refused(reason: Refusal, cursor: Cursor | None) -> Verdict:
-    outcome = Outcome.EXPIRED if reason in (EXPIRED, LATE) else Outcome.REJECTED
+    outcome = Outcome.EXPIRED if reason in (EXPIRED, LATE, AT_ONCE) else Outcome.REJECTED
     return Verdict(outcome, reason.message_class, reason.reason, cursor)
+
+
+def _is_letter(message: Message, reason: Refusal) -> bool:
+    """Over HTTP a sender that hears 400 makes the dead letter itself (MC-MQSRM 3.1.5.2.1)."""
+    if reason.alone or (message.srmp is not None and reason.reason == TOO_LARGE.reason):
+        return False
+    return reason.reason in _DEAD_LETTERS
 
 
 def _may_be_too_large(record: Record, message: Message, queue: Queue, max_bytes: int) -> bool:

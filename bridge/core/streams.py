@@ -18,6 +18,8 @@ from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
+from bridge.core.shares import Shares
+from bridge.model.cache import text_size
 from bridge.model.guid import Guid
 from bridge.model.message import Message, Transaction
 from bridge.model.verdict import Cursor
@@ -28,6 +30,7 @@ PREFIX: Final = "stream/"
 MOST_BYTES: Final = 256 << 20  # of one table; twice as much, where peers have less than their share
 MOST_OF_PEER: Final = 16 << 20
 ROW_BYTES: Final = 300  # what a stream takes beside the name of its destination
+SMALL_GROWTH: Final = 64  # bytes that a known row may grow by: numbers get longer
 _encode = msgspec.json.Encoder().encode
 
 
@@ -36,7 +39,7 @@ class Row(Protocol):
 
     @property
     def peer(self) -> str:
-        """Where its first message came from."""
+        """The address that it is counted for."""
 
 
 C = TypeVar("C", bound=Row)
@@ -91,8 +94,12 @@ class Table(Generic[C]):
         self._asleep: dict[str, bytes] = {}  # entries of the state topic, not looked at
         self._changed: set[StreamKey] = set()
         self._dropped: set[StreamKey] = set()
-        self.bytes = 0
-        self._of_peer: dict[str, int] = {}  # bytes
+        self._shares = Shares(MOST_BYTES, MOST_OF_PEER)
+
+    @property
+    def size(self) -> int:
+        """Bytes that are kept, about."""
+        return self._shares.total
 
     def __len__(self) -> int:
         return len(self._rows) + len(self._asleep)
@@ -110,37 +117,46 @@ class Table(Generic[C]):
         row = self._rows[key] = self._decode(value)
         return row
 
-    def has_room(self, key: StreamKey, peer: str) -> bool:
-        """Whether the stream may be kept: it is known, or `peer` may begin it."""
+    def has_room(self, key: StreamKey, peer: str, row: C | None = None) -> bool:
+        """Whether the stream may be kept: it is known, or `peer` may begin it. `row`: what is to be
+        kept of it, where rows differ in size; one that grows needs room, too."""
+        if row is None:
+            return key in self or self._shares.has_room(peer, _size(key[1]))
+        more = self._weight(key, row)
         if key in self:
-            return True
-        used = self._of_peer.get(peer, 0) + _size(key)
-        if used > MOST_OF_PEER or self.bytes > 2 * MOST_BYTES:
-            return False
-        return self.bytes <= MOST_BYTES or used <= MOST_BYTES // (len(self._of_peer) + 1)
+            more -= self._weight(key, self.get(key))
+        return more <= SMALL_GROWTH or self._shares.has_room(peer, more)
 
-    def _count(self, peer: str, size: int) -> None:
-        self.bytes += size
-        left = self._of_peer.get(peer, 0) + size
-        if left > 0:
-            self._of_peer[peer] = left
-        else:
-            self._of_peer.pop(peer, None)
+    def _weight(self, key: StreamKey, _row: C) -> int:
+        """Bytes of a row. What `restore` counts for it is the same."""
+        return _size(key[1])
+
+    def _weight_of_entry(self, _value: bytes) -> int:
+        """What `_weight` adds to the size of the key."""
+        return 0
 
     def _set(self, key: StreamKey, row: C) -> None:
         known = self.get(key)
         if known is self._start and key not in self._rows:
-            self._count(row.peer, _size(key))
-        elif known.peer != row.peer:
-            self._count(known.peer, -_size(key))
-            self._count(row.peer, _size(key))
+            self._shares.count(row.peer, self._weight(key, row))
+        else:
+            self._recount(key, known, row)
         self._rows[key] = row
         self._changed.add(key)
+
+    def _recount(self, key: StreamKey, known: C, row: C) -> None:
+        before, after = self._weight(key, known), self._weight(key, row)
+        if known.peer != row.peer:
+            self._shares.count(known.peer, -before)
+            before = 0
+        if before != after:
+            self._shares.count(row.peer, after - before)
 
     def drop(self, key: StreamKey) -> None:
         """Forget the stream, here and in Kafka."""
         if key in self:
-            self._count(self.get(key).peer, -_size(key))
+            row = self.get(key)
+            self._shares.count(row.peer, -self._weight(key, row))
         self._rows.pop(key, None)
         self._changed.discard(key)
         self._dropped.add(key)
@@ -173,7 +189,8 @@ class Table(Generic[C]):
 
     def restore(self, key: str, value: bytes) -> None:
         self._asleep[key] = value
-        self._count(_peer_of(value).peer, ROW_BYTES + len(key) - len(self._prefix) - _GUID)
+        name = key[len(self._prefix) + _GUID :]
+        self._shares.count(_peer_of(value).peer, _size(name) + self._weight_of_entry(value))
 
     def _entry_key(self, key: StreamKey) -> str:
         return f"{self._prefix}{key[0]}/{key[1]}"
@@ -186,8 +203,8 @@ class Table(Generic[C]):
 _GUID: Final = 37  # characters of a GUID and the slash behind it
 
 
-def _size(key: StreamKey) -> int:
-    return ROW_BYTES + len(key[1])
+def _size(destination: str) -> int:
+    return ROW_BYTES + (len(destination) if destination.isascii() else text_size(destination))
 
 
 class Stream(Cursor, frozen=True, gc=False, omit_defaults=True):

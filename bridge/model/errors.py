@@ -7,6 +7,7 @@ BridgeError
 │   ├── BrokerFailed       the embedded broker cannot start or has stopped
 │   └── RpcUnavailable     an RPC server cannot be reached, hung up, or says nothing
 ├── BindRefused        an RPC server does not let us in, or does not serve what we want
+│   └── InterfaceRefused   it does not serve this interface
 ├── IllegalName        a queue name that does not follow MS-MQMQ 2.1
 └── ProtocolError      a peer broke the protocol; ends its session
     └── WireError      its bytes do not follow the layout
@@ -43,6 +44,10 @@ class RpcUnavailable(Unavailable):
 
 class BindRefused(BridgeError):
     """An RPC server does not know us, or not the interface; trying again does not help."""
+
+
+class InterfaceRefused(BindRefused):
+    """An RPC server does not serve this interface; it may serve another one."""
 
 
 class IllegalName(BridgeError):

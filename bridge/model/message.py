@@ -69,6 +69,7 @@ class Srmp(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     is_here: bool = True  # its host is one of ours
     is_known: bool = True  # its class and its receipts say together what it is
     onward: Onward | None = None  # it is for another host, and goes there
+    peer_names: tuple[str, ...] = ()  # cn:… and san:… of the client's certificate, small letters
 
 
 class Kind:

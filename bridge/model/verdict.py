@@ -41,6 +41,8 @@ ACCEPTED: Final = Verdict(Outcome.ACCEPTED)
 BUSY: Final = Verdict(Outcome.BUSY, 0, "machine-quota")
 # The peer is no router, and the message is of another queue manager than the session's.
 NOT_OF_SESSION: Final = Verdict(Outcome.BUSY, 0, "source-not-of-session")
+# For another queue manager, and no route takes it.
+OTHER_QUEUE_MANAGER: Final = Verdict(Outcome.BUSY, 0, "other-queue-manager")
 TOO_MANY_STREAMS: Final = Verdict(Outcome.BUSY, 0, "too-many-streams")
 TOPIC_UNAVAILABLE: Final = Verdict(Outcome.BUSY, 0, "topic-unavailable")
 DUPLICATE: Final = Verdict(Outcome.DUPLICATE, 0, "id-seen")

@@ -83,6 +83,7 @@ admin:
 rpc:
   minimum_level: privacy
   users: users.yaml
+  old_ntlm: false
   release_after_s: 300
 kafka:
   bootstrap.servers: broker1:9092
@@ -198,6 +199,7 @@ BAD_VALUES = {
     "token_file": ["1", "''"],
     "minimum_level": ["privcy", "6"],
     "users": ["{a: b}", "7"],
+    "old_ntlm": ["1", "maybe"],
     "release_after_s": ["0", "300s"],
     "bootstrap.servers": ["[a, b]", "null", "{path: x}"],
     "topic_prefix": ["a/b", "''", "7"],

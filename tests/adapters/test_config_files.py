@@ -179,7 +179,7 @@ BROKEN: list[tuple[str, str, str]] = [
     ("quota_kb: 8388608", "quota_kb: §true", "a size in KB"),
     ("quota_kb: 8388608", "quota_kb: §null", "a size in KB"),
     ("quota_kb: 8388608", "quota_kb: §[1]", "not a list"),
-    ("names: [BRIDGE01", "names: §BRIDGE01 #", "must be a list"),
+    ("names: [BRIDGE01", "names: §BRIDGE01 #", "must be auto or a list"),
     ("names: [BRIDGE01", "names: [§7", "put it in quotes"),
     ("names: [BRIDGE01", "names: [§'a b'", "a host name"),
     ("names: [BRIDGE01", "names: [§{a: b}", "not a group of keys"),
@@ -461,3 +461,22 @@ def _leaves(
         else:
             found.append((path, value, other))
     return found
+
+
+@pytest.mark.parametrize(
+    ("text", "listed", "looks_up"),
+    [
+        ("auto", (), True),
+        ("[auto]", (), True),
+        ("[BRIDGE01, auto]", ("BRIDGE01",), True),
+        ("[BRIDGE01]", ("BRIDGE01",), False),
+        ("[]", (), False),
+        ("[autobahn]", ("autobahn",), False),
+    ],
+)
+def test_names_that_the_name_service_knows(
+    tmp_path: Path, text: str, listed: tuple[str, ...], looks_up: bool
+) -> None:
+    path, _ = write(tmp_path, f"queue_manager: {{names: {text}}}\n")
+    manager = load_config(path).queue_manager
+    assert (manager.listed_names, manager.looks_up_names) == (listed, looks_up)

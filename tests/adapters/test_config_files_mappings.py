@@ -197,7 +197,10 @@ BROKEN_MAPPINGS: list[tuple[str, str]] = [
     ("queue: a, headers: {add: {env: §1}}", "put it in quotes"),
     ("queue: a, headers: {rename: §[a]}", "must have keys"),
     ("queue: a, allow: §bob", "a list"),
-    ("queue: a, allow: [§bob]", "GUID, a SID, an address, a network or GUID@network"),
+    (
+        "queue: a, allow: [§bob]",
+        "GUID, a SID, an address, a network, GUID@network, cn:NAME or san:NAME",
+    ),
     ("queue: a, allow: [S-1-1-0,\n    10.0.0.0/8,\n    §10.0.0.1/8]", "a network"),
     ("queue: a, allow: [§S-2-1]", "a SID"),
     ("queue: a, journal: §a/b", "legal Kafka topic"),

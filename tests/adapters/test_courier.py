@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from itertools import count
 from typing import Any, cast
 
 import pytest
@@ -19,7 +20,7 @@ from bridge.core.known_senders import KnownSenders
 from bridge.core.ports import OutboxEntry
 from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import Message
-from bridge.model.verdict import ACCEPTED
+from bridge.model.verdict import ACCEPTED, BUSY, DUPLICATE, TOPIC_UNAVAILABLE
 from bridge.wire.binary.convert import packet_from_message
 from bridge.wire.binary.packet import UserMessage
 from tests.adapters.net.memory_server import run
@@ -70,12 +71,21 @@ class _Session:
         self.remote, self.peer = remote, peer
 
 
+_clock = count(1.0)
+
+
 class Line:
     """A connection with an open session."""
 
+    def hear(self) -> None:
+        """Something came from the peer."""
+        self.heard_at = next(_clock)
+
     def __init__(self, remote: Guid, peer: str, dialed: Address | None = None) -> None:
         self.session, self.dialed = _Session(remote, peer), dialed
+        self.heard_at = next(_clock)
         self.got: list[int] = []
+        self.addresses: list[Guid] = []  # QueueManagerAddress of each
 
     @property
     def initiated(self) -> bool:
@@ -85,6 +95,7 @@ class Line:
         for packet, token in packets:
             assert packet.user.message_id == token
             self.got.append(token)
+            self.addresses.append(packet.user.queue_manager)
 
 
 class World:
@@ -269,6 +280,39 @@ def test_a_second_session_takes_over_at_once() -> None:
         assert second.got == []  # the first one has it
         world.closed(first)
         assert second.got == [1]
+
+    play(scene)
+
+
+def test_of_several_sessions_the_one_that_was_heard_last_is_used() -> None:
+    """A sender that lost its connection without a word comes back on a new one. The old session
+    is open here until its ack wait is over (MS-MQQB 3.1.6.3)."""
+
+    async def scene(world: World) -> None:
+        half_open = world.opened(Line(SENDER, "10.1.2.3"))
+        back = world.opened(Line(SENDER, "10.1.2.3"))
+        world.take(entry(1))
+        assert (half_open.got, back.got) == ([], [1])
+        half_open.hear()  # it is alive after all
+        world.take(entry(2), entry(3, None, "10.1.2.3"))
+        assert (half_open.got, back.got) == ([2, 3], [1])
+
+    play(scene)
+
+
+def test_what_a_full_session_left_waiting_goes_to_the_new_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "UNDER_WAY", 2)
+
+    async def scene(world: World) -> None:
+        half_open = world.opened(Line(SENDER, "10.1.2.3"))
+        world.take(*(entry(number) for number in range(1, 5)))
+        back = world.opened(Line(SENDER, "10.1.2.3"))
+        assert (half_open.got, back.got) == ([1, 2], [3, 4])
+        world.delivered(back, 3, 4)
+        world.closed(half_open)
+        assert back.got == [3, 4, 1, 2]
 
     play(scene)
 
@@ -610,6 +654,16 @@ def test_an_unknown_peer_waits(caplog: pytest.LogCaptureFixture) -> None:
 class FakeIntake:
     def __init__(self) -> None:
         self.submitted: list[tuple[Sequence[Message], OnDecided, Guid]] = []
+        self.jammed, self.asked = False, 0
+
+    def shard_of(self, source: Guid) -> int:
+        assert source == LOCAL
+        return 3
+
+    def is_jammed(self, shards: Collection[int]) -> bool:
+        assert tuple(shards) == (3,)
+        self.asked += 1
+        return self.jammed
 
     def submit(
         self, messages: Sequence[Message], on_decided: OnDecided, via: Guid = NULL_GUID
@@ -631,6 +685,69 @@ def test_an_ack_to_a_queue_of_ours_arrives_like_any_other() -> None:  # QB-112: 
         assert world.owner.forgotten == [[1, 2]]
 
     assert play(scene).dials == []
+
+
+def ordinals(messages: Sequence[Message]) -> list[int]:
+    return [message.ordinal for message in messages]
+
+
+def test_an_ack_to_a_queue_of_ours_that_meets_busy_is_tried_again() -> None:
+    """MS-MQDMPR 3.1.7.1.9, status 2: there is no room now. MS-MQQB 3.1.5.8.8: the sender keeps the
+    message, and for an ack of ours that is us."""
+
+    async def scene(world: World) -> None:
+        intake = FakeIntake()
+        world.courier.intake = cast(Intake, intake)
+        world.take(*(entry(n, LOCAL) for n in (1, 2, 3)))
+        intake.submitted.pop()[1]([BUSY, ACCEPTED, TOPIC_UNAVAILABLE])
+        assert world.owner.forgotten == [[2]]
+        assert world.courier.waiting == 2
+        await until(lambda: len(intake.submitted) == 1)
+        messages, on_decided, _ = intake.submitted.pop()
+        assert ordinals(messages) == [1, 3]
+        world.courier.drop([entry(3, LOCAL)])  # its time is over
+        on_decided([BUSY, BUSY])
+        await until(lambda: len(intake.submitted) == 1)
+        messages, on_decided, _ = intake.submitted.pop()
+        assert ordinals(messages) == [1]
+        on_decided([DUPLICATE])
+        assert world.owner.forgotten == [[2], [1]]
+        assert (world.courier.waiting, world.courier.routes) == (0, 0)
+
+    play(scene)
+
+
+def test_acks_to_queues_of_ours_wait_while_our_shard_is_jammed() -> None:
+    async def scene(world: World) -> None:
+        intake = FakeIntake()
+        world.courier.intake = cast(Intake, intake)
+        intake.jammed = True
+        world.take(entry(1, LOCAL))
+        await until(lambda: intake.asked > 3)
+        assert intake.submitted == []
+        intake.jammed = False
+        await until(lambda: len(intake.submitted) == 1)
+        assert ordinals(intake.submitted[0][0]) == [1]
+
+    play(scene)
+
+
+def test_acks_to_queues_of_ours_come_so_many_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "UNDER_WAY", 2)
+
+    async def scene(world: World) -> None:
+        intake = FakeIntake()
+        world.courier.intake = cast(Intake, intake)
+        world.take(*(entry(n, LOCAL) for n in (1, 2, 3)))
+        world.take(entry(4, LOCAL), entry(5, LOCAL))
+        for wanted in ([1, 2], [3, 4], [5]):
+            ((messages, on_decided, _),) = intake.submitted
+            assert ordinals(messages) == wanted
+            intake.submitted.clear()
+            on_decided([ACCEPTED] * len(wanted))
+        assert (intake.submitted, world.courier.routes) == ([], 0)
+
+    play(scene)
 
 
 # -- bounds ---------------------------------------------------------------------------------
@@ -776,3 +893,40 @@ def test_a_name_that_cannot_be_looked_up_is_only_unreachable() -> None:
         await until(lambda: len(world.dials) > 2)
 
     play(scene, lambda: World(peers={str(SENDER): Address("a..b", 1801)}))
+
+
+QUEUE = Guid.parse("77777777-0000-4000-8000-000000000005")
+
+
+def to_public_queue(ordinal: int) -> OutboxEntry:
+    message = plain(ordinal, source=LOCAL, destination=f"PUBLIC={QUEUE}")
+    packet = packet_from_message(message).pack()
+    return OutboxEntry(ordinal=ordinal, host=str(QUEUE), packet=packet, cause="10.0.0.9")
+
+
+def test_an_ack_to_a_public_queue_names_the_manager_that_answered() -> None:
+    """MS-MQMQ 2.2.19.2: "When the Flags.DQ field is set to 0x03 or 0x5, the QueueManagerAddress
+    field MUST be set to the GUID of the destination queue manager." """
+
+    async def world() -> None:
+        world = World(peers={str(QUEUE): THERE})
+        line = Line(OTHER, THERE.host, THERE)
+        world.answer = lambda _: line
+        world.take(to_public_queue(1))
+        await until(lambda: line.got == [1])
+        assert line.addresses == [OTHER]
+
+    run(world())
+
+
+def test_a_stranger_with_the_guid_of_a_public_queue_gets_none_of_its_acks() -> None:
+    async def world() -> None:
+        world = World(peers={str(QUEUE): THERE})
+        stranger = world.opened(Line(QUEUE, "10.6.6.6"))
+        line = Line(OTHER, THERE.host, THERE)
+        world.answer = lambda _: line
+        world.take(to_public_queue(1))
+        await until(lambda: line.got == [1])
+        assert stranger.got == []
+
+    run(world())

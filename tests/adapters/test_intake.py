@@ -982,6 +982,28 @@ def test_a_poisoned_message_is_rejected_alone(bad: tuple[int, ...]) -> None:
     assert not world.pump._suspects  # back to the quick way
 
 
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_a_message_that_is_too_large_for_kafka_is_a_dead_letter(everywhere: bool) -> None:
+    """MS-MQQB 3.1.5.8.8; where Kafka refuses the dead letter, too, the reject is all there is."""
+    large = plain(1, journal=1, body=b"large")
+
+    async def scene(world: World) -> None:
+        for log in world.logs:
+            log.refuses = lambda record: (
+                "MSG_SIZE_TOO_LARGE"
+                if record.value == b"large" and (everywhere or record.topic == "plain")
+                else ""
+            )
+        world.submit(large, plain(2))
+        await world.drain()
+
+    world = play(scene)
+    assert world.outcomes == [["rejected", "accepted"]]
+    assert sorted(world.values) == sorted([plain(2).body] + [b"large"] * (not everywhere))
+    (reject,) = world.log.rejects
+    assert reject.headers["__connect.errors.exception.message"].startswith(b"larger-than-the-topic")
+
+
 def test_many_messages_around_a_poisoned_one() -> None:
     steps = [step(number) for number in range(1, 3 * PART)]
 

@@ -124,14 +124,22 @@ class World:
         known: dict[str, Any] = {"host": "127.0.0.1", "packet": b"<receipt %d/>" % ordinal}
         return OutboxEntry(ordinal=ordinal, url=url or self.receiver.url(), **{**known, **more})
 
-    def mark(self, number: int, *, stream: int = 7, url: str = "", again: bool = False) -> Due:
+    def mark(
+        self,
+        number: int,
+        *,
+        stream: int = 7,
+        url: str = "",
+        again: bool = False,
+        peer: str = "127.0.0.1",
+    ) -> Due:
         return Due(
             key=(SENDER, f"DIRECT={TO}"),
             id=stream,
             text=f"UID:{SENDER}\\{stream}",
             number=number,
             receipts_to=url or self.receiver.url(),
-            peer="127.0.0.1",
+            peer=peer,
             is_repeated=again,
         )
 
@@ -362,6 +370,56 @@ def test_where_none_may_go(url: str) -> None:  # SR-49
         assert world.refused("receipt-target") == 2
         world.take(world.entry(3))  # others are not touched
         await world.owner.until(lambda: world.owner.forgotten == [1, 2, 3])
+
+    play(scene)
+
+
+def test_a_host_that_only_the_sender_knows(caplog: pytest.LogCaptureFixture) -> None:
+    """Its receipts go to the sender's address, which is logged once."""
+
+    async def scene(world: World) -> None:
+        port = world.receiver.port
+        urls = [f"http://Sender{n}.invalid:{port}/MSMQ/O{m}" for n in (1, 2) for m in (1, 2)]
+        for ordinal, url in enumerate(urls):
+            world.take(world.entry(ordinal, url))
+        world.due(world.mark(3, url=urls[0]))
+        await world.owner.until(lambda: len(world.owner.forgotten) == 4)
+        await world.owner.until(lambda: world.owner.told == [(7, 3)])
+        assert world.refused("receipt-to-sender-address") == 5
+        lines = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+        for host in ("sender1.invalid", "sender2.invalid"):
+            (line,) = [one for one in lines if host in one]
+            assert "127.0.0.1" in line
+            assert "srmp.receipt_targets" in line
+
+    play(scene, lambda: World(allowed=("sender", "loopback")))
+
+
+def test_final_receipts_come_behind_the_receipt_of_their_stream(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """MC-MQSRM 3.1.5.1.8: the stream receipt says that a message has arrived, 3.1.5.1.9: the final
+    one what became of it. The first is held back a while (3.1.2.3), the second waits for it."""
+    monkeypatch.setattr(receipt_timers, "DELAY_S", 3600.0)
+
+    async def scene(world: World) -> None:
+        text = world.mark(1).text
+        finals = [world.entry(n, stream=text) for n in (1, 2, 3)]
+        world.due(world.mark(1))
+        world.take(finals[0])
+        world.due(world.mark(3))
+        world.take(*finals[1:])
+        world.take(world.entry(4, stream="UID:other\\1"), world.entry(5))  # others do not wait
+        await world.owner.until(lambda: world.owner.forgotten == [4, 5])
+        world.postman.drop(finals[1:2])
+        world.due(world.mark(1, stream=8))  # the next stream ends the wait
+        await world.owner.until(lambda: world.owner.forgotten == [4, 5, 1, 3])
+        assert world.owner.told == [(7, 3)]
+        assert world.receiver.got[2].last == 3
+        bodies = [request.body for request in world.receiver.got]
+        assert bodies[3:] == [b"<receipt 1/>", b"<receipt 3/>"]
+        world.take(world.entry(6, stream=text))  # no receipt is due: it goes at once
+        await world.owner.until(lambda: world.owner.forgotten[-1] == 6)
 
     play(scene)
 
@@ -643,6 +701,93 @@ def test_hosts_that_never_answer_shut_out_no_other_peer(monkeypatch: pytest.Monk
         assert world.owner.forgotten == [1]  # the oldest of the peer that has most
         world.receiver.gate.set()
         await world.owner.until(lambda: 9 in world.owner.forgotten)
+
+    play(scene)
+
+
+def test_receipts_of_streams_are_counted_in_bytes_by_peer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Twenty streams of one peer whose host never answers: what does not fit is not kept."""
+    monkeypatch.setattr(module, "MOST_OF_PEER", 3 * module.RECEIPT_BYTES + 3_000)
+
+    async def scene(world: World) -> None:
+        world.receiver.gate.clear()
+        for stream in range(20):
+            world.due(world.mark(1, stream=stream))
+        assert world.postman.stream_receipts == 3
+        assert world.refused("receipt-too-many-waiting") == 17
+        world.due(world.mark(1, stream=99, peer="127.0.0.9"))  # another peer has its own
+        assert world.postman.stream_receipts == 4
+        assert 4 * module.RECEIPT_BYTES < world.postman.stream_receipt_bytes < 16_000
+        world.receiver.gate.set()
+        await world.owner.until(lambda: len(world.owner.told) == 4)
+        assert (world.postman.stream_receipts, world.postman.stream_receipt_bytes) == (0, 0)
+        world.due(world.mark(2, stream=19))  # its sender sent again
+        await world.owner.until(lambda: (19, 2) in world.owner.told)
+
+    play(scene)
+
+
+def test_a_long_url_counts_as_long_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_OF_PEER", 100_000)
+
+    async def scene(world: World) -> None:
+        world.due(world.mark(1, url="http://127.0.0.1/" + "x" * 100_000))
+        assert world.postman.stream_receipts == 0
+        assert world.refused("receipt-too-many-waiting") == 1
+
+    play(scene)
+
+
+def test_what_is_counted_is_let_go_however_a_receipt_ends() -> None:
+    """Taken, overtaken while it is under way, refused, or with a URL that leads nowhere."""
+
+    async def scene(world: World) -> None:
+        world.receiver.gate.clear()
+        world.due(world.mark(1))
+        await world.receiver.wait(1)
+        world.due(world.mark(2))  # the first is under way, this one waits for its time
+        world.due(world.mark(1, stream=8, url="http://10.255.255.1/not-allowed"))
+        await world.telemetry.until(lambda: world.refused("receipt-target") == 1)
+        assert world.postman.stream_receipts == 1
+        world.receiver.gate.set()
+        await world.owner.until(lambda: world.owner.told == [(7, 1), (7, 2)])
+        world.receiver.plan.append(400)
+        world.due(world.mark(1, stream=9))
+        await world.telemetry.until(lambda: world.refused("receipt-refused") == 1)
+        assert (world.postman.stream_receipts, world.postman.stream_receipt_bytes) == (0, 0)
+
+    play(scene)
+
+
+def test_an_id_that_comes_back_with_another_url_stops_no_receipts() -> None:
+    """A sender may use an id again once it is forgotten, while a receipt for it still waits."""
+
+    async def scene(world: World) -> None:
+        world.receiver.gate.clear()
+        world.due(world.mark(1))
+        await world.receiver.wait(1)
+        other = world.receiver.url("/msmq/other")
+        world.due(world.mark(2, url=other))
+        await world.receiver.wait(2)
+        world.take(world.entry(5), world.entry(6, other))  # each waits behind one of them
+        world.receiver.gate.set()
+        await world.owner.until(lambda: sorted(world.owner.forgotten) == [5, 6])
+        assert sorted(world.owner.told) == [(7, 1), (7, 2)]
+        assert (world.postman.stream_receipts, world.postman.stream_receipt_bytes) == (0, 0)
+
+    play(scene)
+
+
+def test_a_receipt_of_a_stream_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "FOUR_DAYS", -1)
+
+    async def scene(world: World) -> None:
+        world.due(world.mark(1))
+        await world.telemetry.until(lambda: world.refused("receipt-expired") == 1)
+        assert world.postman.stream_receipts == 0
+        assert world.receiver.got == []
 
     play(scene)
 

@@ -108,8 +108,6 @@ def test_allowed(host: str, allowed: list[str], address: str) -> None:  # SR-49
     ("host", "allowed"),
     [
         ("elsewhere", []),
-        ("elsewhere", ["sender", "loopback"]),
-        ("local", ["sender"]),
         ("sender01", ["loopback"]),
         ("elsewhere", ["192.0.3.0/24"]),
         ("192.0.2.7", ["elsewhere"]),  # a name is a name
@@ -131,7 +129,6 @@ def test_allowed(host: str, allowed: list[str], address: str) -> None:  # SR-49
         ("127.0.0.1", ["*", "0.0.0.0/0"]),
         ("[::1]", ["*", "::/0"]),
         ("2130706433", ["*"]),
-        ("local", ["sender", "10.0.0.0/8"]),
         ("multicast", ["*"]),
         ("nothing", ["*"]),
         ("[::]", ["*"]),
@@ -140,6 +137,63 @@ def test_allowed(host: str, allowed: list[str], address: str) -> None:  # SR-49
 def test_refused(host: str, allowed: list[str]) -> None:  # SR-49
     with pytest.raises(TargetRefused, match=r"srmp\.receipt_targets"):
         find(f"http://{host}/MSMQ/Private$/O", *allowed)
+
+
+# -- hosts that only the sender knows -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["SENDERBOX", "elsewhere", "local", "metadata", "multicast", "nothing", "linked", "a..b"],
+)
+def test_another_host_becomes_the_sender_s_address(host: str) -> None:
+    """MC-MQSRM 2.2.5.3.4 has a URL, whose host may be a NetBIOS name of the sender: the receipt
+    goes back where the message came from, to the port and the path of the URL."""
+    target = find(f"http://{host}:8080/MSMQ/O", "sender")
+    assert (target.address, target.port) == (PEER, 8080)
+    assert (target.endpoint.authority, target.endpoint.target) == (f"{host}:8080", "/msmq/o")
+    assert target.instead
+    assert not find("http://sender01/o", "sender").instead
+
+
+def test_a_certificate_must_still_have_the_name_of_the_url() -> None:
+    target = find("https://senderbox/o", "sender")
+    assert (target.address, target.port, target.tls_name) == (PEER, 443, "senderbox")
+
+
+def test_a_name_on_the_list_is_waited_for() -> None:
+    """The operator knows it: the name service may have it again in a while."""
+    for listed in ("senderbox", "senderbox:80"):
+        with pytest.raises(socket.gaierror):
+            find("http://senderbox/o", "sender", listed)
+    assert place("http://senderbox/o", "sender", "senderbox:81") == (PEER, 80)
+
+
+@pytest.mark.parametrize(
+    ("peer", "allowed", "own"),
+    [
+        (PEER, ["loopback"], ()),  # without `sender` its address is not a target
+        (PEER, [], ()),
+        ("127.0.0.1", ["sender"], ()),  # it may be a proxy before us
+        ("::1", ["sender"], ()),
+        ("::ffff:127.0.0.1", ["sender"], ()),
+        ("127.0.0.1", ["sender", "loopback"], [80]),  # a listener of our own
+        ("169.254.1.1", ["sender"], ()),
+        ("", ["sender"], ()),
+        ("not an address", ["sender"], ()),
+    ],
+)
+def test_no_sender_s_address(peer: str, allowed: list[str], own: Collection[int]) -> None:
+    for host in ("elsewhere", "a..b"):
+        with pytest.raises(TargetRefused):
+            find(f"http://{host}/o", *allowed, peer=peer, own=own)
+    with pytest.raises(socket.gaierror):
+        find("http://senderbox/o", *allowed, peer=peer, own=own)
+
+
+def test_a_sender_on_loopback_if_loopback_is_allowed() -> None:
+    allowed = "sender", "loopback"
+    assert place("http://senderbox:81/o", *allowed, peer="127.0.0.1") == ("127.0.0.1", 81)
 
 
 def test_loopback_as_any_address_has_a_port() -> None:

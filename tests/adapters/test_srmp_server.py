@@ -12,7 +12,7 @@ from bridge.adapters import srmp_server
 from bridge.adapters.intake import Intake, ShardPump
 from bridge.adapters.memory import MemoryLog, MemoryShardSink
 from bridge.adapters.net.http_server import HttpRequest
-from bridge.adapters.own_hosts import OwnHosts
+from bridge.adapters.own_hosts import Lookups, OwnHosts
 from bridge.adapters.srmp_server import SrmpServer, status_of
 from bridge.adapters.telemetry import Telemetry
 from bridge.core.access import AccessList
@@ -345,6 +345,47 @@ def test_malformed(data: bytes, content_type: str) -> None:  # SR-5: 400, no sta
 )
 def test_statuses(data: bytes, status: int) -> None:
     assert statuses(data)[0] == [status]
+
+
+def test_a_host_that_is_not_ours_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """MC-MQSRM 3.1.5.1.3: 400; 3.1.7.2.5: the sender deletes the message. The log has the name."""
+    other = good().replace(b"http://bridge/", b"http://Old-Name:8080/")
+
+    async def scene(world: World) -> None:
+        assert [await world.post(other) for _ in range(2)] == [400, 400]
+        assert await world.post(good()) == 200
+        assert world.refused("srmp-unknown-host") == 2
+        (row,) = world.server.rejected_hosts.rows()
+        assert (row["host"], row["messages"]) == ("old-name", 2)
+
+    play(scene)
+    (line, _) = [one for one in caplog.records if "refused" in one.getMessage()]
+    assert line.levelname == "WARNING"
+    assert "'old-name'" in str(line.__dict__)
+    assert "queue_manager.names" in str(line.__dict__)
+
+
+class Told(Lookups):
+    """A name service that knows three names."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, bool | None] = {"alias": True, "other": False, "away": None}
+
+    async def lead_here(self, host: str) -> bool | None:
+        return self.answers[host]
+
+
+@pytest.mark.parametrize(("host", "status"), [(b"alias", 200), (b"other", 400), (b"away", 503)])
+def test_names_by_the_name_service(host: bytes, status: int) -> None:
+    """While it does not answer the sender keeps its message."""
+
+    async def scene(world: World) -> None:
+        world.server._hosts = OwnHosts(NAMES, Told())
+        assert await world.post(good().replace(b"http://bridge/", b"http://%s/" % host)) == status
+        assert world.refused("srmp-name-service-away") == (status == 503)
+        assert len(world.values) == (status == 200)
+
+    play(scene)
 
 
 def test_the_request_target_is_no_matter() -> None:  # SR-2

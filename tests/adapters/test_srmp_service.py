@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,19 +14,30 @@ import pytest
 
 from bridge.adapters.intake import Intake, ShardPump
 from bridge.adapters.memory import MemoryLog, MemoryShardSink
-from bridge.adapters.net.http_client import HttpConnection
+from bridge.adapters.net.http_client import HttpConnection, HttpFault
 from bridge.adapters.net.self_signed import self_signed
-from bridge.adapters.net.tls import client_context
+from bridge.adapters.net.tls import client_context, server_context
 from bridge.adapters.srmp_service import SrmpService
 from bridge.adapters.telemetry import Telemetry
-from bridge.config import Address, Config, DefaultPort, ListenConfig, Redirect, SrmpConfig
+from bridge.config import (
+    Address,
+    Config,
+    DefaultPort,
+    ListenConfig,
+    ReceiptTarget,
+    Redirect,
+    SrmpConfig,
+)
 from bridge.core import receipt_timers
+from bridge.core.access import AccessList
 from bridge.core.admission import Policy
+from bridge.core.ports import OutboxEntry
 from bridge.core.shard import Shard
 from bridge.model.errors import ConfigError
 from bridge.wire.srmp.head import request_headers
 from tests.adapters.receiver import SOON, Receiver
 from tests.core.messages import LOCAL, catalogue, queue, receipts
+from tests.support.certificates import Authority
 from tests.wire.srmp.build import MSMQ, PATH, PROPERTIES, SERVICES, STREAM, TO, good, soap
 
 TO_ORDERS = "http://bridge/msmq/private$/orders"
@@ -37,8 +49,9 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class World:
-    def __init__(self, config: Config) -> None:
-        queues = catalogue(queue("private$\\q", transactional=False), queue())
+    def __init__(self, config: Config, allow: Sequence[str] | None = None) -> None:
+        access = None if allow is None else AccessList(allow)
+        queues = catalogue(queue("private$\\q", transactional=False, access=access), queue())
         self.log, self.telemetry = MemoryLog(), Telemetry()
         shard = Shard(queues, Policy(), receipts())
         self.pump = ShardPump(shard, MemoryShardSink(self.log), self.telemetry)
@@ -72,11 +85,13 @@ def config(data: Path = Path("nowhere"), **settings: Any) -> Config:
 
 
 def play(
-    scene: Callable[[World, dict[str, str]], Awaitable[None]], settings: Config | None = None
+    scene: Callable[[World, dict[str, str]], Awaitable[None]],
+    settings: Config | None = None,
+    allow: Sequence[str] | None = None,
 ) -> World:
     async def run() -> World:
         async with asyncio.timeout(30):
-            world = World(settings or config())
+            world = World(settings or config(), allow)
             await world.pump.open()
             task = asyncio.create_task(world.pump.run())
             try:
@@ -161,6 +176,73 @@ def test_with_a_given_certificate(tmp_path: Path) -> None:
     for srmp in ({"certificate": certificate, "key": key}, {"certificate": both}):
         settings = config(listen={"srmp": None, "srmp_tls": 0}, srmp=srmp)
         play(scene, settings)  # its data folder is nowhere
+
+
+def test_client_certificates(tmp_path: Path) -> None:
+    """`srmp.client_ca`: who shows one is known by its names, and `allow` can have them."""
+    certificate, key = self_signed(["bridge"], tmp_path)
+    authority = Authority(tmp_path)
+    clients = {name: authority.sign(name) for name in ("orders", "other")}
+
+    async def scene(world: World, ready: dict[str, str]) -> None:
+        for shows in clients.values():
+            trust = client_context(certificate)
+            trust.load_cert_chain(shows)
+            tls = {"tls": trust, "server_name": "bridge"}
+            assert await world.post(ready["srmp_tls"], good(MSMQ), **tls) == 200
+        assert await world.post(ready["srmp"], good(MSMQ)) == 200  # without names
+        bare = {"tls": client_context(certificate), "server_name": "bridge"}
+        with pytest.raises((OSError, HttpFault)):
+            await world.post(ready["srmp_tls"], good(MSMQ), **bare)
+        (record,) = world.log.records
+        assert record.headers["msmq.transport"] == b"https"
+        reasons = [
+            record.headers["__connect.errors.exception.message"] for record in world.log.rejects
+        ]
+        assert reasons == [b"sender-not-allowed"] * 2
+
+    srmp = {"certificate": certificate, "key": key, "client_ca": authority.file}
+    play(scene, config(tmp_path, listen={"srmp_tls": 0}, srmp=srmp), ["cn:Orders"])
+
+
+def test_client_certificates_that_cannot_be_read(tmp_path: Path) -> None:
+    async def scene(world: World, ready: dict[str, str]) -> None:
+        raise AssertionError
+
+    srmp = {"client_ca": tmp_path / "none.pem"}
+    with pytest.raises(ConfigError, match=r"none\.pem"):
+        play(scene, config(tmp_path, listen={"srmp_tls": 0}, srmp=srmp))
+
+
+OLD = pytest.mark.skipif(not ssl.HAS_TLSv1, reason="this OpenSSL has it not")
+
+
+@OLD
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+def test_receipts_to_old_windows(tmp_path: Path) -> None:
+    """`srmp.tls: legacy` counts for what we send, too."""
+    certificate, key = self_signed(["127.0.0.1"], tmp_path)
+    server = server_context(certificate, key, "legacy")
+    server.maximum_version = ssl.TLSVersion.TLSv1
+
+    async def run() -> None:
+        receiver = Receiver(tls=server)
+        await receiver.start()
+        loopback = (ReceiptTarget("loopback"),)
+        srmp = {"tls": "legacy", "ca_file": certificate, "receipt_targets": loopback}
+        world = World(config(tmp_path, srmp=srmp))
+        try:
+            entry = OutboxEntry(
+                ordinal=1, host="127.0.0.1", url=receiver.url(), packet=b"<receipt/>"
+            )
+            world.service.postman.take([entry], world.pump)
+            await receiver.until(lambda: bool(receiver.got))
+            assert receiver.got[0].body == b"<receipt/>"
+        finally:
+            await world.service.stop()
+            await receiver.stop()
+
+    asyncio.run(run())
 
 
 def test_a_port_that_nobody_asked_for_may_be_taken(caplog: pytest.LogCaptureFixture) -> None:

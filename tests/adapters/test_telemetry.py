@@ -3,7 +3,13 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from bridge.adapters.telemetry import MAX_LABEL_VALUES, MAX_QUEUES, SessionFacts, Telemetry
+from bridge.adapters.telemetry import (
+    MAX_LABEL_VALUES,
+    MAX_QUEUES,
+    MAX_WARNED,
+    SessionFacts,
+    Telemetry,
+)
 
 
 def samples(telemetry: Telemetry) -> dict[tuple[str, ...], float]:
@@ -191,3 +197,20 @@ def test_a_session_that_is_over_is_told_to_who_wants_to_know() -> None:
     facts = SessionFacts(transport="rpc", peer="p", was_open=False)
     telemetry.session_over(facts)
     assert told == [facts]
+
+
+def test_some_refusals_are_logged_once_for_each_address(caplog: pytest.LogCaptureFixture) -> None:
+    telemetry = Telemetry()
+    with caplog.at_level("WARNING"):
+        for peer in ("10.0.0.7:1", "10.0.0.7:2", "10.0.0.8:3", "[fe80::1]:4"):
+            telemetry.refused("other-queue-manager", peer)
+        for port in range(3):
+            telemetry.refused("packet", f"10.0.0.7:{port}")
+        for number in range(MAX_WARNED):  # strangers push the oldest out, no more
+            telemetry.refused("other-queue-manager", f"10.1.{number >> 8}.{number & 255}:1")
+        caplog.clear()
+        telemetry.refused("other-queue-manager", "10.0.0.7:5")
+        telemetry.refused("other-queue-manager", "10.0.0.7:6")
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    counted = samples(telemetry)
+    assert counted["msmq_bridge_refusals_total", "other-queue-manager"] == 6 + MAX_WARNED

@@ -43,7 +43,8 @@ class Subject:
         wanted: Settings | None = None,
     ) -> None:
         folder.mkdir()
-        wanted = wanted or Settings(listen={"srmp": 0})
+        # More sessions than one address may have by default: they all come from here.
+        wanted = wanted or Settings(listen={"srmp": 0, "per_address": 10_000})
         self._written = Appliance(folder, bootstrap, prefix, settings=wanted)
         self.config = self._written.config
         chosen = json.loads(self.config.read_text()) | settings

@@ -113,6 +113,7 @@ def _ack_before_commit() -> None:
     """A verdict is told when it is made, not when it is in Kafka."""
     from bridge.adapters.intake import OnDecided, ShardPump, Submission
     from bridge.core.shard import Shard
+    from bridge.core.waiting_streams import Turn
     from bridge.model.guid import NULL_GUID, Guid
     from bridge.model.message import Message
     from bridge.model.verdict import Verdict
@@ -126,14 +127,20 @@ def _ack_before_commit() -> None:
         on_decided: OnDecided,
         via: Guid = NULL_GUID,
         is_routed: bool = False,
+        turn: Turn | None = None,
     ) -> Submission:
         waiting[id(messages)] = on_decided
-        return submit(self, messages, lambda verdicts: None, via, is_routed)
+        return submit(self, messages, lambda verdicts: None, via, is_routed, turn)
 
     def hasty_admit(
-        self: Shard, messages: Sequence[Message], via: Guid = NULL_GUID, *, is_routed: bool = False
+        self: Shard,
+        messages: Sequence[Message],
+        via: Guid = NULL_GUID,
+        *,
+        is_routed: bool = False,
+        turn: Turn | None = None,
     ) -> list[Verdict]:
-        verdicts = admit(self, messages, via, is_routed=is_routed)
+        verdicts = admit(self, messages, via, is_routed=is_routed, turn=turn)
         if tell := waiting.pop(id(messages), None):
             asyncio.get_running_loop().call_soon(tell, verdicts)
         return verdicts

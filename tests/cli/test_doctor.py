@@ -145,7 +145,7 @@ def test_a_good_set_up(appliance: Served) -> None:
     assert results(told, "ports") == {"binary": "ok", "ping": "skip", "admin": "ok"}
     for check in ("config", "mappings", "appliance", "kafka", "version", "acls", "own-topics"):
         assert results(told, check) == {"": "ok"}, check
-    for check in ("mapped-topics", "transactions", "clock", "clones"):
+    for check in ("mapped-topics", "transactions", "clock", "clones", "destinations", "streams"):
         assert results(told, check) == {"": "ok"}, check
     commands = finding(told, "acls")["commands"]
     assert any(f"--transactional-id {appliance.prefix}.shard- " in line for line in commands)

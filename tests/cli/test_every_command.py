@@ -53,6 +53,9 @@ FAULTS: dict[str, list[str] | None] = {
     "queue move": ["private$\\q", "--lookup-id", "1", "--to", "private$\\q;x", *NOT_THERE],
     "queue create": ["private$\\q", *NOT_THERE],
     "queue delete": ["private$\\q", "--yes", *NOT_THERE],
+    "stream list": NOT_THERE,
+    "stream adopt": ["no-guid", "DIRECT=OS:a\\q", "--yes", *NOT_THERE],
+    "stream forget": ["no-guid", "DIRECT=OS:a\\q", "--yes", *NOT_THERE],
     "kafka start": ["--data", f"{__file__}/data"],
     "kafka stop": None,  # no broker there: it is stopped
     "kafka status": None,  # no broker there: that is its answer, with exit code 1

@@ -107,7 +107,8 @@ def everything_wrong(plans: Plans) -> None:
     plans.topic("room", retention_bytes="1073741824")
     make, own = create_topic, plans.own
     make(plans.bootstrap, own.state, 1, cleanup_policy="delete", **LARGE)
-    make(plans.bootstrap, own.seen, 1, cleanup_policy="compact,delete", retention_ms="9", **LARGE)
+    small_seen = {"retention_ms": "9", "retention_bytes": "536870912", **LARGE}
+    make(plans.bootstrap, own.seen, 1, cleanup_policy="compact,delete", **small_seen)
     make(plans.bootstrap, own.rejects, 1, **small)
     make(plans.bootstrap, own.deadletter, 2, retention_ms="-1", **LARGE)
 
@@ -126,7 +127,7 @@ shorter than the four days a sender keeps a message
 ! P-room retention.bytes 1073741824: a full topic drops records whatever their age; \
 set -1 if there is room on the disks
 ~ P_own.state cleanup.policy delete -> compact: the appliance relies on it
-~ P_own.seen retention.ms 9 -> 7200000: shorter than the 3600 s that the appliance relies on
+~ P_own.seen retention.ms 9 -> -1: shorter than the 3600 s that the appliance relies on
 + create topic P_own.audit (1 partition, 1 replica, cleanup.policy delete, \
 max.message.bytes 8388608, retention.ms 2592000000, retention.bytes 34359738368) \
 for the appliance itself
@@ -189,7 +190,7 @@ def test_the_same_for_programs(plans: Plans) -> None:
         ("alter", "P-retention", "retention.ms", 3600000, 345600000),
         ("warn", "P-room", "retention.bytes", 1073741824, -1),
         ("alter", "P_own.state", "cleanup.policy", "delete", "compact"),
-        ("alter", "P_own.seen", "retention.ms", 9, 7200000),
+        ("alter", "P_own.seen", "retention.ms", 9, -1),
         ("create", "P_own.audit", None, None, audit),
         ("alter", "P_own.rejects", "max.message.bytes", 1048588, 8388608),
         ("warn", "P_own.rejects", "retention.bytes", -1, 4294967296),

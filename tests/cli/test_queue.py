@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from bridge.adapters.retained.service import NotKept
 from bridge.adapters.runtime import write_runtime
 from bridge.cli.app import main
 from bridge.core.retained.errors import Refused, Status
@@ -211,3 +212,17 @@ def test_nobody_is_there(tmp_path: Path, capsys: Printed) -> None:
     config.write_text("data: state\nlisten: {admin: 0}\n")
     assert main(["queue", "list", "--config", str(config)]) == 1
     assert complaint(capsys)
+
+
+@pytest.mark.parametrize("word", ["peek", "receive"])
+def test_a_forward_queue_is_named_as_such(
+    world: World, capsys: Printed, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
+    async def refuse(queue: str, **_how: Any) -> Any:
+        raise NotKept(queue)
+
+    monkeypatch.setattr(world.desk, word, refuse)
+    assert world.run(word, ORDERS) == 1
+    line = complaint(capsys)
+    assert "orders forwards its messages to Kafka and keeps none for readers" in line
+    assert "hint: set mode: retain in its mapping" in line

@@ -137,6 +137,16 @@ def test_one_place(secret: Path) -> None:
     for user, file, level, auth in given:
         with pytest.raises(ConfigError, match="goes with --host"):
             remote_of(None, user, file, level, auth, None)
+    with pytest.raises(ConfigError, match="goes with --host"):
+        remote_of(None, None, None, None, None, None, exclusive=True)
+
+
+def test_exclusive(secret: Path) -> None:
+    wanted = remote_of("h", "ann", secret, None, None, None, exclusive=True)
+    assert wanted is not None
+    assert place_of(wanted).exclusive
+    assert place_of(wanted).client.share == 1
+    assert not place_of(Remote("h", "ann", secret)).exclusive
 
 
 def test_no_option_takes_a_password(capsys: pytest.CaptureFixture[str]) -> None:

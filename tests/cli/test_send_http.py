@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -291,6 +292,33 @@ def test_https(send: Send, tmp_path: Path) -> None:
         config.write_text("srmp: {ca_file: tls.crt}\n")
         send(url, "--config", str(config))
         assert len(receiver.taken) == 2
+
+
+@pytest.mark.parametrize("tag", ["stream", "Stream"])
+def test_the_spelling_of_a_stream(send: Send, tmp_path: Path, tag: str) -> None:
+    """`srmp.stream_element`; MC-MQSRM 2.2.5.3 has `stream`, 4.4 `Stream`."""
+    config = tmp_path / "bridge.yaml"
+    config.write_text(f"srmp: {{stream_element: {tag}}}\n")
+    with listening(Receiver(acknowledge_each)) as receiver:
+        send(receiver.url(), "--transactional", "--config", str(config))
+        send(receiver.url(), "--transactional")
+        texts = [request.envelope for request in receiver.requests]
+    assert [f"<{tag} se:" in texts[0], "<stream se:" in texts[1]] == [True, True]
+
+
+@pytest.mark.skipif(not ssl.HAS_TLSv1, reason="this OpenSSL has it not")
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+def test_https_to_old_windows(send: Send, tmp_path: Path) -> None:
+    """`srmp.tls: legacy`"""
+    certificate, key = self_signed(["localhost"], tmp_path)
+    server = server_context(certificate, key, "legacy")
+    server.maximum_version = ssl.TLSVersion.TLSv1
+    config = tmp_path / "bridge.yaml"
+    config.write_text("srmp: {ca_file: tls.crt, tls: legacy}\n")
+    with listening(Receiver(acknowledge_each), tls=server) as receiver:
+        url = f"https://localhost:{receiver.port}/msmq/private$/q"
+        send(url, "--config", str(config), "--host", "127.0.0.1")
+        assert len(receiver.taken) == 1
 
 
 # -- what goes wrong --------------------------------------------------------------------------

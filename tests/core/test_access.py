@@ -4,15 +4,21 @@ import pytest
 
 from bridge.core import access
 from bridge.core.access import Access, AccessList, AllowedSender
-from bridge.model.guid import Guid
+from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import Message
 from tests.core.messages import OTHER, SENDER, plain
+from tests.core.posts import mail
 
 USER = "S-1-5-21-397955417-626881126-188441444-1010"
 
 
 def said(sender: str = "", peer: str = "10.1.2.3", source: Guid = SENDER) -> Message:
     return plain(source=source, sender=sender, peer=peer)
+
+
+def shown(*names: str) -> Message:
+    """Over HTTPS, by a client whose certificate has these names."""
+    return mail(asks={"peer_names": names})
 
 
 def permits(one: AccessList, message: Message) -> bool:
@@ -59,7 +65,32 @@ def test_one_mark_on_the_list_is_enough(
     assert permits(one, message) is expected  # remembered
 
 
+@pytest.mark.parametrize(
+    ("allowed", "message", "expected"),
+    [
+        (["cn:orders"], shown("cn:orders"), Access.GRANTED),
+        (["CN:Orders"], shown("cn:orders", "san:x"), Access.GRANTED),
+        (["san:sender01.example.com"], shown("cn:x", "san:sender01.example.com"), Access.GRANTED),
+        (["san:ann@example.com"], shown("san:ann@example.com"), Access.GRANTED),
+        (["cn:orders"], shown("san:orders"), Access.PEER_DENIED),  # one kind of name is not another
+        (["san:orders"], shown("cn:orders"), Access.PEER_DENIED),
+        (["cn:orders"], shown("cn:orders2"), Access.PEER_DENIED),
+        (["cn:orders"], shown(), Access.PEER_DENIED),
+        (["cn:orders"], said(), Access.PEER_DENIED),  # a binary session shows no certificate
+        (["cn:orders"], said("cn:orders"), Access.PEER_DENIED),  # a claim is not a certificate
+        (["cn:orders", "10.1.0.0/16"], said(), Access.GRANTED),  # any one is enough
+        (["cn:orders", USER], shown("cn:x"), Access.USER_DENIED),
+    ],
+)
+def test_names_of_a_certificate(allowed: list[str], message: Message, expected: Access) -> None:
+    one = AccessList(allowed)
+    assert [one.judge(message) for _ in range(2)] == [expected, expected]
+
+
 def test_what_is_remembered_is_all_that_was_judged() -> None:
+    by_name = AccessList(["cn:orders"])
+    assert permits(by_name, shown("cn:orders"))
+    assert not permits(by_name, shown())
     one = AccessList([USER])
     assert permits(one, said(USER))
     assert not permits(one, said())
@@ -89,6 +120,11 @@ def test_the_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         "fd00::/8",
         f"{SENDER}@10.0.0.0/8",
         f"{SENDER}@fd00::1",
+        "cn:orders",
+        "CN:Order Service 7",
+        "san:sender01.example.com",
+        "san:ann@example.com",
+        "san:spiffe://example.com/orders",
     ],
 )
 def test_what_may_be_on_a_list(text: str) -> None:
@@ -108,6 +144,13 @@ def test_what_may_be_on_a_list(text: str) -> None:
         "10.1.2.3/8",
         "10.1.2",
         "*",
+        "cn:",
+        "cn: orders",
+        "cn:orders ",
+        "san:",
+        "cn:a\nb",
+        "cn:" + "x" * 257,
+        "dn:orders",
         f"{SENDER}@",
         f"{SENDER}@bob",
         "bob@10.0.0.0/8",
@@ -144,3 +187,19 @@ def test_a_list_without_users_names_peers() -> None:
     assert routers.lists(Guid(16), "10.9.8.7")
     assert routers.lists(OTHER, "10.1.2.3")
     assert not routers.lists(OTHER, "10.1.2.4")
+
+
+@pytest.mark.parametrize("peer", ["10.1.2.3", "::ffff:10.1.2.3"])
+@pytest.mark.parametrize("allowed", ["10.0.0.0/8", "::ffff:10.0.0.0/104", "::ffff:10.1.2.3"])
+def test_an_ipv4_address_in_either_spelling(allowed: str, peer: str) -> None:
+    assert AllowedSender.parse(allowed) == allowed
+    assert AccessList([allowed]).lists(NULL_GUID, peer)
+    assert not AccessList([allowed]).lists(NULL_GUID, "::1")
+    assert AccessList([f"{NULL_GUID}@{allowed}"]).lists(NULL_GUID, peer)
+
+
+def test_ipv6_networks() -> None:
+    networks = AccessList(["fd00::/8", "fe80::/10"])
+    assert networks.lists(NULL_GUID, "fd00::7")
+    assert networks.lists(NULL_GUID, "fe80::1%eth0")
+    assert not networks.lists(NULL_GUID, "10.1.2.3")

@@ -162,13 +162,24 @@ def judged(age: int, ttrq: int, skew: int = 0, ttbr: int = INFINITE) -> Refusal 
 )
 def test_row_10(age: int, limit: int, skew: int, over: bool) -> None:
     assert judged(age, limit, skew) is (EXPIRED if over else None)
-    assert judged(age, INFINITE, skew, limit) is (LATE if over else None)  # QB-102: from SentTime
+    # From SentTime. 0 is judged in the queue: MS-MQDMPR 3.1.2.4
+    assert judged(age, INFINITE, skew, limit) is (LATE if over and limit else None)
 
 
 @pytest.mark.parametrize("age", [0, -1, -100_000])
 def test_row_10_zero_seconds(age: int) -> None:
     assert judged(age, 0) is None
-    assert judged(age, INFINITE, 3600, ttbr=0) is LATE  # DM 3.1.2.4: 0 expires at once
+
+
+@pytest.mark.parametrize("age", [0, -1, 1, 100_000])
+def test_no_time_to_be_received_is_judged_in_the_queue(age: int) -> None:
+    """MS-MQDMPR 3.1.2.4: its timer "expires immediately", and it starts when the message is
+    enqueued (3.1.7.1.9)."""
+    assert judged(age, INFINITE, ttbr=0) is None
+
+
+def test_the_way_here_is_judged_before_the_time_in_the_queue() -> None:
+    assert judged(11, 10, ttbr=0) is EXPIRED
 
 
 def test_row_10_both_times_over_is_the_way_here() -> None:

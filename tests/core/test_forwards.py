@@ -38,7 +38,7 @@ def test_what_a_row_holds() -> None:
             was=TO.encode(),
             via=(f"1.1 {LOCAL}",),
         ),
-        mark=f"{QM}\\77 2 3 {FAR}",
+        mark=f"{QM}\\77 2 3 {FAR} {PEER}",
         arrived_ms=NOW * 1000,
         peer=PEER,
         transport="http",

@@ -1,11 +1,23 @@
 """Duplicates of plain messages: DM-10, QB-70 to QB-72."""
 
+from typing import Any
+
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge.core import history as module
-from bridge.core.history import KEPT_AT_LEAST, KEPT_AT_MOST, KEPT_S, Mark, SeenIds, mark_of
+from bridge.core.history import (
+    ENTRY_BYTES,
+    KEPT_AT_LEAST,
+    KEPT_AT_MOST,
+    KEPT_S,
+    SNAPSHOT_S,
+    Mark,
+    Part,
+    SeenIds,
+    mark_of,
+)
 from bridge.model.guid import Guid
 from tests.core.messages import NOW, OTHER, SENDER, guids, plain, u32
 from tests.core.posts import mail
@@ -305,3 +317,216 @@ def test_a_restart_knows_when_an_id_was_seen_last() -> None:  # QB-71
     after.restore(entries)
     after.record(OTHER, 1, NOW)
     assert [after.has(SENDER, n) for n in (1, 2, 3)] == [True, False, True]
+
+
+# -- snapshots ------------------------------------------------------------------------------
+
+
+class Topic:
+    """The seen topic of a shard, and the place that its starts read from."""
+
+    def __init__(self, **bounds: int) -> None:
+        self._bounds = bounds
+        self.values: list[bytes] = []
+        self.keys: list[str] = []
+        self.start = self.began = 0
+        self.history = History(**bounds)
+
+    def commit(self, unit: int, now: int = NOW) -> Part | None:
+        fresh, part = self.history.take_fresh(now, unit), self.history.take_part(now, unit)
+        if part is not None:
+            if part.is_first:
+                self.began = len(self.values) + len(fresh)
+            fresh[part.key] = part.value
+        self.keys += fresh
+        self.values += fresh.values()
+        if part is not None and part.is_last:
+            self.start = self.began
+        return part
+
+    def finish(self, unit: int) -> int:
+        """Write a snapshot to its end; the number of the unit that follows."""
+        while self.history.is_being_written:
+            self.commit(unit)
+            unit += 1
+        return unit
+
+    def restart(self) -> History:
+        self.history = History(**self._bounds)
+        self.history.restore(self.values[self.start :])
+        return self.history
+
+
+def ids_by_peer(history: History) -> dict[str, list[Any]]:
+    return {peer: list(ids) for peer, ids in history._of_peer.items() if ids}
+
+
+def test_a_flood_of_one_peer_pushes_no_id_of_another_out_of_what_a_start_reads() -> None:
+    topic = Topic(at_least=20, at_most=200, snapshot_bytes=5_000, part_ids=30)
+    for ordinal in range(20):
+        topic.history.record(SENDER, ordinal, NOW)
+    topic.commit(1)
+    most = 0
+    for unit in range(2, 500):
+        for ordinal in range(50):
+            topic.history.record(OTHER, 50 * unit + ordinal, NOW, peer="10.6.6.6")
+        topic.commit(unit)
+        most = max(most, sum(map(len, topic.values[topic.start :])))
+    assert sum(map(len, topic.values)) > 10 * most  # a start reads little of it
+    assert most < 20_000
+    after = topic.restart()
+    assert all(after.has(SENDER, ordinal) for ordinal in range(20))
+    assert len(after) <= 200
+
+
+def test_ten_thousand_ids_and_a_snapshot_of_many_parts() -> None:
+    """E3 with the real bounds, after 300,000 ids of a stranger."""
+    topic = Topic(snapshot_bytes=1 << 20)
+    for ordinal in range(KEPT_AT_LEAST):
+        topic.history.record(SENDER, ordinal, NOW - 5 * KEPT_S)
+    topic.commit(1, NOW - 5 * KEPT_S)
+    for unit in range(2, 62):
+        for ordinal in range(5_000):
+            topic.history.record(OTHER, 5_000 * unit + ordinal, NOW, peer="10.6.6.6")
+        topic.commit(unit)
+    topic.finish(62)
+    assert topic.start > 1  # its own entry is not read any more
+    after = topic.restart()
+    assert all(after.has(SENDER, ordinal) for ordinal in range(KEPT_AT_LEAST))
+
+
+def test_a_snapshot_is_written_in_parts_one_to_a_unit() -> None:
+    topic = Topic(snapshot_bytes=1, part_ids=10)
+    for ordinal in range(25):
+        topic.history.record(SENDER, ordinal, NOW)
+    parts = [topic.commit(unit) for unit in (7, 8, 9, 10)]
+    assert [(p.key, p.is_first, p.is_last) for p in parts if p is not None] == [
+        ("7.s0", True, False),
+        ("7.s1", False, False),
+        ("7.s2", False, True),
+    ]
+    assert parts[3] is None
+    assert len(set(topic.keys)) == len(topic.keys)  # the topic is compacted
+
+
+def test_parts_are_small_enough_for_any_topic() -> None:
+    topic = Topic()
+    name = 200 * "\u20ac"
+    for ordinal in range(20_000):
+        source = Guid(ordinal.to_bytes(16, "big"))
+        topic.history.record(source, f"{ordinal}@0123456789abcdef", NOW, queue=f"{name}{ordinal}")
+    topic.commit(1)
+    topic.commit(2, NOW + SNAPSHOT_S)
+    topic.finish(3)
+    parts = [v for k, v in zip(topic.keys, topic.values, strict=True) if ".s" in k]
+    assert max(map(len, parts)) <= ENTRY_BYTES + 10_000
+    assert topic.start > 0
+    before, after = ids_by_peer(topic.history), ids_by_peer(topic.restart())
+    assert before == after
+
+
+def test_a_snapshot_is_due_by_time_because_the_topic_may_have_a_retention() -> None:
+    topic = Topic()
+    topic.history.record(SENDER, 1, NOW)
+    assert topic.commit(1) is None
+    assert topic.commit(2, NOW + SNAPSHOT_S - 1) is None
+    assert topic.commit(3, NOW + SNAPSHOT_S) is not None
+    assert topic.restart().has(SENDER, 1)
+    assert topic.commit(4, NOW + 2 * SNAPSHOT_S - 1) is None  # a restart does not begin anew
+    assert topic.commit(5, NOW + 2 * SNAPSHOT_S) is not None
+    assert topic.commit(6, NOW) is not None  # the clock was set back
+
+
+def test_without_ids_there_is_no_snapshot() -> None:
+    topic = Topic()
+    assert [topic.commit(1), topic.commit(2, NOW + 9 * SNAPSHOT_S)] == [None, None]
+    topic.restart()
+    assert topic.commit(3, NOW + 20 * SNAPSHOT_S) is None
+
+
+def test_after_a_start_on_entries_of_an_earlier_version_a_snapshot_begins_at_once() -> None:
+    topic = Topic()
+    topic.values = [
+        msgspec.json.encode({"at": NOW, "ids": {str(SENDER): [7]}}),
+        msgspec.json.encode({"at": NOW, "seen": [[PEER, QUEUE, str(OTHER), [8]]]}),
+    ]
+    topic.restart()
+    part = topic.commit(1, NOW + 1)
+    assert part is not None
+    assert part.is_last
+    assert topic.start == 2
+    after = topic.restart()
+    assert after.knows(SENDER, 7, NOW)  # in every queue, as before
+    assert after.has(OTHER, 8)
+    assert not after.has(OTHER, 8, queue="private$\\other")
+
+
+def test_a_snapshot_that_was_not_finished_is_begun_again_at_once() -> None:
+    topic = Topic(snapshot_bytes=100, part_ids=10)
+    for ordinal in range(25):
+        topic.history.record(SENDER, ordinal, NOW)
+    assert topic.commit(1) is not None
+    assert topic.start == 0
+    topic.restart()
+    part = topic.commit(2)
+    assert part is not None
+    assert part.key == "2.s0"
+    topic.finish(3)
+    assert topic.start > 0
+    assert len(topic.restart()) == 25
+
+
+def test_ages_survive_a_snapshot() -> None:
+    """An id that is young stays for its half hour, one that is old goes first."""
+    topic = Topic(at_least=2, snapshot_bytes=1)
+    topic.history.record(SENDER, 1, NOW - KEPT_S + 60)
+    for ordinal in (2, 3, 4):
+        topic.history.record(SENDER, ordinal, NOW)
+    topic.commit(1)
+    after = topic.restart()
+    after.record(SENDER, 5, NOW + 61)
+    assert [n for n in range(6) if after.has(SENDER, n)] == [2, 3, 4, 5]
+    after.record(SENDER, 6, NOW + KEPT_S - 1)
+    assert [n for n in range(7) if after.has(SENDER, n)] == [2, 3, 4, 5, 6]
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("id"), st.integers(0, 12), st.sampled_from(["a", "b", "c"])),
+        st.tuples(st.sampled_from(["unit", "lost", "restart"]), st.just(0), st.just("")),
+    ),
+    max_size=60,
+)
+
+
+@given(STEPS)
+def test_whatever_happens_a_start_finds_what_all_entries_say(
+    steps: list[tuple[str, int, str]],
+) -> None:
+    """Units that are committed, units that are lost with all that follows, restarts anywhere: a
+    start from the newest whole snapshot knows what a start from the beginning would know."""
+    topic = Topic(snapshot_bytes=400, part_ids=3)
+    everything: list[bytes] = []
+    unit, now = 0, NOW
+    for step, number, peer in steps:
+        if step == "id":
+            key = SENDER, QUEUE, number
+            if key in topic.history:
+                topic.history.refresh(key, peer, now)
+            else:
+                topic.history.add(key, peer, now)
+            continue
+        unit, now = unit + 1, now + 1
+        if step == "unit":
+            place = len(topic.values)
+            topic.commit(unit, now)
+            everything += [v for v in topic.values[place:] if v.startswith(b"{")]
+        elif step == "lost":
+            topic.history.take_fresh(now, unit)
+            topic.history.take_part(now, unit)
+            topic.restart()
+        else:
+            topic.restart()
+        reference = restored({str(n): value for n, value in enumerate(everything)})
+        if step != "unit":
+            assert ids_by_peer(topic.history) == ids_by_peer(reference)

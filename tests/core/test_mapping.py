@@ -14,7 +14,7 @@ from bridge.core.mapping import headers_of, message_from_record, size_of
 from bridge.core.mapping_rules import Key
 from bridge.core.ports import Record
 from bridge.model.guid import NULL_GUID, Guid
-from bridge.model.message import Message, Transaction
+from bridge.model.message import INFINITE, Message, Transaction
 from tests.core.messages import (
     FIELDS,
     LOCAL,
@@ -26,6 +26,7 @@ from tests.core.messages import (
     messages,
     plain,
     queue,
+    step,
     texts,
 )
 
@@ -117,6 +118,7 @@ FULL_HEADERS = {
     "msmq.sent": b"1700000000",
     "msmq.ttrq": b"4294967295",
     "msmq.ttbr": b"0",
+    "msmq.expires": b"1700000000000",
     "msmq.lookup": b"18446744073709551615",
     "msmq.tx.seqid": b"18446744073709551615",
     "msmq.tx.seq": b"4294967295",
@@ -269,6 +271,42 @@ def test_the_partition_of_a_stream_never_changes() -> None:
     place = queue(partitions=12)
     assert crc32(f"{SENDER}/{ORDERS}".encode()) % 12 == 4
     assert new_mapper().record(plain(destination=ORDERS), place).partition == 4
+
+
+@pytest.mark.parametrize(
+    ("ttbr", "expires"),
+    [
+        (INFINITE, None),
+        (0, b"1700000000000"),
+        (60, b"1700000060000"),
+        (INFINITE - 1, b"5994967294000"),
+    ],
+)
+def test_when_its_time_to_be_received_is_over(ttbr: int, expires: bytes | None) -> None:
+    """MS-MQDMPR 3.1.1.12: TimeToBeReceived is relative to SentTime. In Unix milliseconds."""
+    message = plain(time_to_be_received=ttbr)
+    for headers in (headers_of(message), new_mapper().record(message, queue()).headers):
+        assert headers.get("msmq.expires") == expires
+
+
+def test_neighbours_in_a_stream_expire_each_at_their_own_time() -> None:
+    maker, place = new_mapper(), queue()
+    found = [
+        maker.record(step(n, sent_time=NOW + at, time_to_be_received=ttbr), place).headers
+        for n, (at, ttbr) in enumerate([(0, 5), (1, 5), (1, INFINITE), (1, 6)], 1)
+    ]
+    assert [headers.get("msmq.expires") for headers in found] == [
+        b"1700000005000",
+        b"1700000006000",
+        None,
+        b"1700000007000",
+    ]
+
+
+def test_a_record_of_an_earlier_build_does_not_say_when_it_expires() -> None:
+    record = new_mapper().record(FULL, queue())
+    headers = {name: value for name, value in record.headers.items() if name != "msmq.expires"}
+    assert message_from_record(msgspec.structs.replace(record, headers=headers)) == FULL
 
 
 def test_streams_spread_over_the_partitions() -> None:

@@ -112,6 +112,7 @@ def test_bytes_are_base64_and_the_rest_is_text() -> None:
         "msmq.soap": "<se:Envelope/>",
         "msmq.soap.compound": "UE9TVP8=",
         "msmq.ttbr": "60",
+        "msmq.expires": "1700000060000",
         "msmq.trace": "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee",
         "msmq.tx.prev": "2",
         "msmq.tx.id": "11111111-2222-3333-4444-555555555555\\5",
@@ -127,6 +128,20 @@ def test_it_is_what_a_record_with_value_envelope_has(message: Message) -> None:
     envelope.pop("value", None)
     assert set(envelope) == set(json_of(message))
     assert set(envelope["headers"]) == set(json_of(message)["headers"])
+
+
+@pytest.mark.parametrize("told", [None, "1700000060000", "5"])
+def test_when_it_expires_follows_from_other_properties(told: str | None) -> None:
+    """Exports of earlier builds do not have it, and one that says something else is not believed:
+    the record has what `msmq.sent` and `msmq.ttbr` say, once."""
+    message = plain(time_to_be_received=60)
+    data = data_of(message, QUEUE)
+    headers = {name: text for name, text in data.headers.items() if name != "msmq.expires"}
+    if told is not None:
+        headers["msmq.expires"] = told
+    again = message_of(replace(data, headers=headers))
+    assert again == message
+    assert headers_of(again)["msmq.expires"] == b"1700000060000"
 
 
 def test_headers_that_somebody_has_made_are_not_made_again() -> None:

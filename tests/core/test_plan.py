@@ -96,6 +96,43 @@ def test_or_as_the_operator_asks() -> None:
     assert made.config["min.insync.replicas"] == "2"
 
 
+@pytest.mark.parametrize(
+    ("brokers", "default", "copies", "least"),
+    [
+        (1, 1, 1, None),
+        (2, 1, 2, None),
+        (3, 1, 3, "2"),
+        (5, 1, 3, "2"),
+        (5, 5, 5, "2"),
+        (3, 3, 3, "2"),
+    ],
+)
+def test_our_own_topics_rest_on_three_brokers_where_there_are_three(
+    brokers: int, default: int, copies: int, least: str | None
+) -> None:
+    """Kafka's default is one copy, however many brokers there are."""
+    plan = make_plan([STATE], cluster(brokers, replication=default), Options())
+    (change,) = plan.changes
+    assert isinstance(change.after, NewTopic)
+    assert change.after.replication == copies
+    assert change.after.config.get("min.insync.replicas") == least
+
+
+def test_a_mapped_topic_with_one_copy_is_warned_of() -> None:
+    made, warned = make_plan([ORDERS], cluster(3), Options()).changes
+    assert isinstance(made.after, NewTopic)
+    assert made.after.replication == 1  # as the cluster's owner has it
+    assert (warned.action, warned.setting, warned.before, warned.after) == (
+        "warn",
+        "replication",
+        1,
+        3,
+    )
+    assert "one copy on a cluster of 3 brokers" in warned.reason
+    assert len(make_plan([ORDERS], cluster(3), Options(replication=3)).changes) == 1
+    assert len(make_plan([ORDERS], cluster(1), Options()).changes) == 1
+
+
 def test_a_cluster_that_does_not_tell_uses_its_own() -> None:
     made = created(ORDERS, partitions=None, replication=None, min_insync=None, retention_ms=None)
     assert (made.partitions, made.replication) == (None, None)

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from bridge.core import streams as streams_module
 from bridge.core.posted import (
     KEPT_PAST,
     KEPT_S,
@@ -61,7 +62,7 @@ def after(row: Posted, message: Message) -> Posted:
 
 def again(row: Posted, message: Message) -> Due:
     assert message.transaction is not None
-    return repeated(KEY, row, message.transaction)
+    return repeated(KEY, row, message.transaction, message.peer)
 
 
 # -- None -----------------------------------------------------------------------------------
@@ -157,7 +158,7 @@ def test_an_archived_id_is_never_taken(number: int) -> None:  # re-acknowledge a
         text=f"uid:{SENDER}\\{OLD}",
         number=9,
         receipts_to="http://old/o",
-        peer="10.9.9.9",
+        peer=PEER,  # where it comes from now
         is_repeated=True,
     )
 
@@ -186,8 +187,21 @@ def test_in_order_moves_the_number_and_keeps_the_rest() -> None:  # SR-32, SR-39
     }
     message = part(8, 3, asks={"receipts_to": told, "stream_id": TEXT.upper()}, **late)
     assert after(row, message) == msgspec.structs.replace(
-        row, number=8, source=str(OTHER), at=NOW + 9, rejects=0
+        row, number=8, peer="10.0.0.9", source=str(OTHER), at=NOW + 9, rejects=0
     )
+
+
+def test_receipts_follow_the_sender_s_current_address() -> None:
+    """MC-MQSRM 3.1.5.1.6.3: SendReceiptsTo is the URL "of the first stream message"; it says
+    nothing of an address. A sender whose address has changed goes on at the new one."""
+    row = after(NONE, part(1, peer="10.0.0.1"))
+    assert due_of(KEY, row).peer == "10.0.0.1"
+    row = after(row, part(2, peer="10.0.0.2"))
+    assert (due_of(KEY, row).peer, row.receipts_to) == ("10.0.0.2", RECEIPTS)
+    assert again(row, part(2, peer="10.0.0.3")).peer == "10.0.0.3"
+    streams = PostedStreams()
+    streams.advance(KEY, row)
+    assert [due.peer for due in restored(streams).unreceipted()] == ["10.0.0.2"]
 
 
 def test_an_unknown_id_archives_the_old_one() -> None:  # SR-32: also zeroes LastAcknowledged
@@ -462,3 +476,48 @@ TestPostedMachine.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+
+
+# -- room -------------------------------------------------------------------------------------
+
+
+def test_a_row_counts_as_long_as_it_is() -> None:
+    """Senders choose the URLs: nine of them in a row, with the streams that were there before."""
+    streams, row = PostedStreams(), NONE
+    for number in range(KEPT_PAST + 1):
+        url = f"http://sender/{number:02}{'x' * 5_000}"
+        row = after(row, part(1, stream=STREAM + number, start=url))
+        streams.advance(KEY, row)
+    assert streams.size > 9 * 5_000
+    assert streams.size < 9 * 5_000 + 4_000
+    restored = PostedStreams()
+    for key, value in streams.take_changes().items():
+        assert value is not None
+        restored.restore(key, value)
+    assert restored.size == streams.size
+    restored.get(KEY)
+    restored.advance(KEY, after(row, part(2, stream=row.id)))
+    assert restored.size == streams.size  # one number for another
+    restored.drop(KEY)
+    assert restored.size == 0
+    assert restored._shares.of_peer == {}
+
+
+def test_a_known_stream_may_not_grow_without_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams_module, "MOST_OF_PEER", 20_000)
+    streams, row = PostedStreams(), NONE
+    for number in range(3):
+        row = after(row, part(1, stream=STREAM + number, start=f"http://s/{'x' * 5_000}"))
+        assert streams.has_room(KEY, PEER, row)
+        streams.advance(KEY, row)
+    longer = after(row, part(1, stream=STREAM + 3, start=f"http://s/{'x' * 5_000}"))
+    assert not streams.has_room(KEY, PEER, longer)
+    assert streams.has_room(KEY, PEER, after(row, part(2, stream=row.id)))  # it goes on as it is
+    assert streams.has_room(KEY, "10.9.9.9", longer)
+
+
+def test_a_stream_that_moves_is_counted_for_its_new_peer() -> None:
+    streams = PostedStreams()
+    streams.advance(KEY, IDLE)
+    streams.advance(KEY, msgspec.structs.replace(IDLE, peer="10.9.9.9"))
+    assert streams._shares.of_peer == {"10.9.9.9": streams.size}

@@ -253,3 +253,19 @@ def test_what_it_was_given_comes_back(field: str) -> None:
     timers = ReceiptTimers()
     timers.add(one, 0.0)
     assert timers.fire(0.5) == [one]
+
+
+def test_streams_are_known_by_the_text_of_their_id() -> None:
+    timers = ReceiptTimers()
+    text = due(1).text
+    assert not timers.has_text(text)
+    timers.add(due(1), 100.0)
+    timers.add(due(2), 100.1)
+    timers.add(due(2, again=True), 100.2)
+    other = msgspec.structs.replace(due(1, B), text=text)  # of another sender
+    timers.add(other, 100.3)
+    assert timers.has_text(text)
+    timers.fire(100.7)
+    assert timers.has_text(text)
+    timers.fire(100.8)
+    assert not timers.has_text(text)

@@ -4,6 +4,7 @@ The packets are compared with bytes that the tests' own builders make from the t
 """
 
 import struct
+from base64 import b64encode
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ import msgspec
 import pytest
 
 from bridge.core.ports import OutboxEntry
+from bridge.model.classes import MessageClass
 from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import Message
 from tests.core.messages import LOCAL, NOW, ORDERS, OTHER, PLAIN, SENDER, plain, receipts, step
@@ -162,6 +164,16 @@ def test_every_value_of_the_flags(ack: int) -> None:  # QB-110
     assert refused == ([0x8002] if ack & NA else [])
 
 
+@pytest.mark.parametrize("ack", range(16))
+def test_a_message_whose_time_was_over_in_its_queue(ack: int) -> None:
+    """MS-MQDMPR 3.1.7.2.7: NackReceiveTimeout; it had reached its queue before."""
+    wanted = [0x0002] * bool(ack & 1) + [0xC002] * bool(ack & 8)
+    assert classes(receipts().expired(asked(ack), SENDER)) == wanted
+    final = [0xC002]
+    assert classes(receipts().expired(streamed(final_ack=True), SENDER)) == final
+    assert classes(receipts().expired(streamed(), SENDER)) == []
+
+
 def test_reserved_flags_ask_for_nothing() -> None:  # MS-MQMQ 2.2.19.3
     assert classes(receipts().accepted(asked(0xF0), SENDER)) == []
     assert classes(receipts().refused(asked(0xF0), 0x8002, SENDER)) == []
@@ -276,6 +288,95 @@ def test_a_public_queue_only_if_somebody_says_where_it_is() -> None:  # AQ 5, no
     assert packet.queue_manager == raw.ZERO
 
 
+def test_a_public_queue_of_ours() -> None:
+    made = receipts()
+    made.serves = lambda name: name == f"PUBLIC={TRACER}"
+    entry = the(made.accepted(asked(PA, admin_queue=f"PUBLIC={TRACER}"), SENDER))
+    assert (entry.queue_manager, entry.host) == (str(LOCAL), "")
+    assert read(entry).destination == raw.public(uuid(TRACER))
+
+
+# -- over HTTP ------------------------------------------------------------------------------
+
+OVER_HTTP = "DIRECT=HTTP://sender01/msmq/private$/acks"
+URL = "HTTP://sender01/msmq/private$/acks"
+
+
+def receipt(decided: str, message_class: int) -> bytes:
+    """MC-MQSRM 4.3: what Windows sends, for a message that came over a binary session."""
+    day = "20231114T221320"  # NOW
+    return (
+        '<se:Envelope xmlns:se="http://schemas.xmlsoap.org/soap/envelope/" '
+        'xmlns="http://schemas.xmlsoap.org/srmp/"><se:Header>'
+        '<path xmlns="http://schemas.xmlsoap.org/rp/" se:mustUnderstand="1">'
+        f"<action>MSMQ:L</action><to>{URL}</to>"
+        "<rev><via>MSMQ:DIRECT=OS:bridge01\\private$\\plain</via></rev>"
+        f"<id>uuid:7001@{LOCAL}</id></path>"
+        '<properties se:mustUnderstand="1"><expiresAt>20380119T031407</expiresAt>'
+        f"<sentAt>{day}</sentAt></properties>{decided}"
+        f'<Msmq xmlns="msmq.namespace.xml"><Class>{message_class}</Class>'
+        "<Priority>3</Priority>"
+        f"<Correlation>{b64encode(bytes(SENDER) + struct.pack('<I', 5)).decode()}</Correlation>"
+        "<App>0</App><BodyType>0</BodyType><HashAlgorithm>0</HashAlgorithm>"
+        f"<SourceQmGuid>{LOCAL}</SourceQmGuid><TTrq>20231118T221320</TTrq></Msmq>"
+        "</se:Header><se:Body></se:Body></se:Envelope>"
+    ).encode()
+
+
+def test_an_ack_on_arrival_is_a_delivery_receipt() -> None:
+    """MC-MQSRM 2.2.5.4, 3.1.5.1.5: deliveryReceipt and Class 2."""
+    entry = the(receipts().accepted(asked(PA, admin_queue=OVER_HTTP, label="L"), SENDER))
+    assert (entry.url, entry.host, entry.queue_manager) == (URL, PEER, "")
+    assert entry.expires > NOW
+    when = "<receivedAt>20231114T221320</receivedAt>"
+    told = f"<deliveryReceipt>{when}<id>uuid:5@{SENDER}</id></deliveryReceipt>"
+    assert entry.packet == receipt(told, 2)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "decision"),
+    [
+        (0x4000, "positive"),
+        (0xC000, "negative"),
+        (0xC001, "negative"),
+        (0xC002, "negative"),
+        (0xC004, "negative"),
+    ],
+)
+def test_an_ack_on_leaving_is_a_commitment_receipt(outcome: int, decision: str) -> None:
+    """MC-MQSRM 2.2.5.5, 3.1.5.1.5: commitmentReceipt and the class that says why."""
+    message = asked(PR | NR, admin_queue=OVER_HTTP, label="L")
+    made = receipts().left(message, MessageClass(outcome), SENDER, admin=True, final=False)
+    when = "<decidedAt>20231114T221320</decidedAt>"
+    told = f"{when}<decision>{decision}</decision><id>uuid:5@{SENDER}</id>"
+    assert the(made).packet == receipt(f"<commitmentReceipt>{told}</commitmentReceipt>", outcome)
+
+
+def test_srmp_has_no_receipt_for_what_did_not_arrive() -> None:
+    """MC-MQSRM 3.1.5.1.5: "Any message that does not match one of the types defined below MUST be
+    ignored", and none of them has a class 0x80nn that we send."""
+    made = receipts(insecure_nacks=True)
+    told: list[tuple[str, str, str]] = []
+    made.undeliverable = lambda *what: told.append(what)
+    for message_class in (0x8000, 0x8002, 0x8003, 0x800A):
+        assert list(made.refused(asked(NA, admin_queue=OVER_HTTP), message_class, SENDER)) == []
+    assert len(told) == 4
+    assert told[0][:2] == (OVER_HTTP, PEER)
+
+
+def test_texts_that_xml_cannot_hold() -> None:
+    message = asked(PA, admin_queue=OVER_HTTP, label="a\x00b\ud800c<&")
+    entry = the(receipts().accepted(message, SENDER))
+    assert "<action>MSMQ:a\ufffdb\ufffdc&lt;&amp;</action>".encode() in entry.packet
+
+
+def test_a_url_of_ours_is_a_queue_of_ours() -> None:
+    made = receipts(names=["bridge01"])
+    admin = "DIRECT=HTTP://Bridge01/msmq/private$/plain"
+    entry = the(made.accepted(asked(PA, admin_queue=admin), SENDER))
+    assert (entry.queue_manager, entry.url) == (str(LOCAL), "")
+
+
 @pytest.mark.parametrize(
     ("name", "host"),
     [
@@ -303,7 +404,6 @@ def test_a_direct_name_of_ours(host: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "DIRECT=HTTP://host/msmq/private$/a",
         "DIRECT=nonsense",
         "PRIVATE=nonsense",
         "MULTICAST=234.1.1.1:8001",
@@ -311,8 +411,13 @@ def test_a_direct_name_of_ours(host: str) -> None:
         "x",
     ],
 )
-def test_what_nobody_could_deliver_is_discarded(name: str) -> None:  # QB-114
-    assert classes(receipts().accepted(asked(PA | PR, admin_queue=name), SENDER)) == []
+def test_what_cannot_be_delivered_is_told(name: str) -> None:
+    """MS-MQQB 3.1.7.15: an ack whose destination cannot be opened is not sent."""
+    made = receipts()
+    told: list[tuple[str, str, str]] = []
+    made.undeliverable = lambda *what: told.append(what)
+    assert classes(made.accepted(asked(PA | PR, admin_queue=name), SENDER)) == []
+    assert told == [(name, PEER, "it is not known where that is")] * 2
     # The final ack has a way of its own.
     final = streamed(ack=PA | NA, admin_queue=name, final_ack=True)
     assert classes(receipts().accepted(final, SENDER)) == [0x4000]

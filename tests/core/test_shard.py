@@ -19,6 +19,7 @@ from bridge.model.message import INFINITE, Kind, Message, Transaction
 from bridge.model.verdict import (
     ACCEPTED,
     NOT_OF_SESSION,
+    OTHER_QUEUE_MANAGER,
     TOO_MANY_STREAMS,
     Cursor,
     Outcome,
@@ -119,10 +120,8 @@ def test_an_id_counts_in_one_queue(other: str) -> None:
     "message",
     [
         plain(1, destination=UNKNOWN),
-        plain(1, destination_qm=OTHER),
         plain(1, destination=SHUT),
         step(1, destination=UNKNOWN),
-        step(1, destination_qm=OTHER),
         step(1, destination=SHUT),
         step(0xFFFFFFFF, 0, sequence=(1 << 64) - 1, destination=SHUT),
     ],
@@ -176,10 +175,33 @@ def test_a_peer_with_too_many_streams_keeps_its_messages(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
+    "message",
+    [
+        plain(**FOREIGN),
+        step(1, **FOREIGN),
+        step(5, 4, **FOREIGN),
+        plain(destination=UNKNOWN, **FOREIGN),
+        plain(**FOREIGN, **LATE),
+        plain(**FOREIGN, hops=0x1C),
+    ],
+)
+def test_a_message_for_another_queue_manager_stays_at_its_sender(message: Message) -> None:
+    """MS-MQQB 3.1.5.8.2: addressed to another queue manager, "and the protocol is unable to save
+    the message locally [...], the protocol MUST disregard the message and perform no further
+    processing": that is before it is counted, so no session ack covers it."""
+    one = shard()
+    assert decide(one, message) is OTHER_QUEUE_MANAGER
+    unit = unit_of(one)
+    assert (unit.records, unit.rejects, unit.acks, unit.seen) == ([], [], [], {})
+    assert set(unit.state) == {"unit"}  # no stream
+    [entry] = entries(unit)
+    assert (entry["verdict"], entry["reason"]) == ("busy", "other-queue-manager")
+    assert decide(one, plain(1)).outcome == "accepted"  # the next one is not hurt
+
+
+@pytest.mark.parametrize(
     ("message", "outcome", "message_class", "reason"),
     [
-        (plain(destination_qm=OTHER), "rejected", 0x8000, "other-queue-manager"),
-        (step(1, destination_qm=OTHER), "rejected", 0x8000, "other-queue-manager"),
         (plain(destination=UNKNOWN), "rejected", 0x8000, "unknown-queue"),
         (step(1, destination=UNKNOWN), "rejected", 0x8000, "unknown-queue"),
         (plain(destination=ORDERS + ";JOURNAL"), "rejected", 0x8000, "unknown-queue"),
@@ -189,12 +211,12 @@ def test_a_peer_with_too_many_streams_keeps_its_messages(monkeypatch: pytest.Mon
         (step(1, destination_qm=OTHER, hops=0x1D), "rejected", 0x8005, "too-many-hops"),
         (plain(encrypted=True), "rejected", 0x8007, "encrypted-body"),
         (step(1, encrypted=True, **LATE), "rejected", 0x8007, "encrypted-body"),
-        (plain(time_to_be_received=0), "expired", 0x8002, "time-to-be-received-over"),
-        (step(1, time_to_be_received=0), "expired", 0x8002, "time-to-be-received-over"),
+        (plain(time_to_be_received=0), "expired", 0xC002, "time-to-be-received-over"),
+        (step(1, time_to_be_received=0), "expired", 0xC002, "time-to-be-received-over"),
         (plain(**LATE), "expired", 0x8002, "time-to-reach-queue-over"),
         (step(1, **LATE), "expired", 0x8002, "time-to-reach-queue-over"),
         # The first row that fits decides: DM-5
-        (plain(destination=UNKNOWN, **FOREIGN), "rejected", 0x8000, "other-queue-manager"),
+        (plain(destination=UNKNOWN, **FOREIGN, hops=0x1D), "rejected", 0x8005, "too-many-hops"),
         (plain(destination=UNKNOWN, **LATE), "rejected", 0x8000, "unknown-queue"),
         (step(1, destination=PLAIN, **LATE), "rejected", 0x8009, WRONG_QUEUE),
         (plain(destination=ORDERS, **LATE), "rejected", 0x800A, WRONG_MESSAGE),
@@ -370,6 +392,25 @@ def test_what_the_topic_does_not_take_is_refused_not_tried(large: dict[str, Any]
     unit = unit_of(one)
     assert unit.records == []
     assert len(unit.rejects) == 1
+
+
+@pytest.mark.parametrize("mode", ["forward", "retain"])
+def test_what_the_topic_does_not_take_is_a_dead_letter(mode: str) -> None:
+    """MS-MQQB 3.1.5.8.8: with NACK_Q_EXCEED_QUOTA a message with JN and without a TransactionHeader
+    "MUST be inserted into the SystemDeadletterQueue"."""
+    one = shard(
+        queue("private$\\plain", transactional=False, max_bytes=16_384, mode=mode),
+        queue(max_bytes=16_384, mode=mode),
+    )
+    message = plain(1, journal=1, body=bytes(20_000))
+    assert decide(one, message).message_class == 0x8003
+    (letter,) = unit_of(one).records
+    assert (letter.topic, letter.value) == ("dead", message.body)
+    assert letter.headers["msmq.outcome"] == b"%d" % 0x8003
+    assert message_from_record(letter) == message
+    for quiet in (plain(2, journal=2, body=bytes(20_000)), step(1, journal=1, body=bytes(20_000))):
+        assert decide(one, quiet).message_class == 0x8003
+    assert unit_of(one).records == []
 
 
 def test_headers_alone_can_be_too_large() -> None:

@@ -9,7 +9,7 @@ from bridge.core import shard as module
 from bridge.core.admission import Policy
 from bridge.core.http_receipts import HttpReceipts
 from bridge.core.mapper import Mapper
-from bridge.core.ports import Record
+from bridge.core.ports import Record, Unit
 from bridge.core.receipts import Receipts
 from bridge.core.shard import Shard
 from bridge.model.message import Kind, Message
@@ -156,3 +156,49 @@ def topics_of(message: Message) -> set[str]:
     if message.destination == ORDERS:
         raise RuntimeError("a bug")
     return {"t"}
+
+
+def outbox_keys(unit: Unit) -> dict[str, bool]:
+    """By key, whether it is written (True) or removed."""
+    return {k: v is not None for k, v in unit.state.items() if k.startswith("outbox/")}
+
+
+def owing(**policy: Any) -> Shard:
+    return Shard(catalogue(), Policy(**policy), raising())
+
+
+@pytest.mark.parametrize("is_committed", [True, False])
+def test_acks_that_gave_way_to_a_message_that_raised_are_given_up_for_good(
+    is_committed: bool,
+) -> None:
+    """The outbox has lost them, so the state must lose them too: a restart must not owe again what
+    was reported as dropped."""
+    one = owing(outbox_bytes=8_000)
+    asks = {"ack": 3, "admin_queue": ADMIN, "peer": "10.1.2.3"}
+    one.admit([plain(n, **asks) for n in range(1, 3)])
+    units = [one.take_unit(NOW)[1]] if is_committed else []
+    before = {entry.ordinal for entry in one.outbox.values()}
+    other = "DIRECT=TCP:10.1.2.4\\private$\\admin"
+    one.admit([plain(3, **{**asks, "label": POISON, "admin_queue": other})])
+    _, unit = one.take_unit(NOW)
+    gone = {entry.ordinal for entry in unit.dropped}
+    assert gone  # its acks met the bound before it raised
+    assert gone <= before  # and those of the message itself were never owed
+    assert set(one.outbox) == before - gone
+    assert set(one.outbox) == set(restarted(one, [*units, unit]).outbox)
+    if is_committed:
+        assert outbox_keys(unit) == {f"outbox/{ordinal}": False for ordinal in gone}
+    else:
+        assert {entry.ordinal for entry in unit.acks} == before - gone
+
+
+def test_an_ack_that_a_message_owed_and_dropped_before_it_raised() -> None:
+    one = owing(outbox_destinations=1)
+    other = "DIRECT=TCP:10.1.2.4\\private$\\admin"
+    one.admit([plain(1, ack=3, admin_queue=ADMIN), plain(2, **{**ASKS, "admin_queue": other})])
+    _, unit = one.take_unit(NOW)
+    assert {entry.ordinal for entry in unit.acks} == set(one.outbox)
+    assert {key for key, kept in outbox_keys(unit).items() if kept} == {
+        entry.key for entry in one.outbox.values()
+    }
+    assert set(one.outbox) == set(restarted(one, [unit]).outbox)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from bridge.core.admission import Policy
 from bridge.core.catalogue import Catalogue
-from bridge.core.forwards import MAX_BYTES, Ending, Room
+from bridge.core.forwards import MAX_BYTES, Ending, Refused, Room
 from bridge.core.mapping import size_of
 from bridge.core.mapping_rules import Defaults, Mappings
 from bridge.core.ports import Forward, Snapshot, Unit
@@ -97,6 +97,66 @@ def test_a_stream_message_whose_copy_waits_is_not_stored_again() -> None:
     assert [entry["verdict"] for entry in entries(unit)] == ["forwarded", "duplicate"]
     one.ended(7001, Ending.TAKEN, LATER)
     assert decide(one, first) == WAITS
+
+
+def test_a_stranger_s_copy_does_not_stand_for_the_sender_s_message() -> None:
+    """Else 200 would leave for a message that is stored nowhere."""
+    one = posting_shard()
+    strange = replace(letter(envelope(7, step(2))), peer="10.66.6.6", body=b"other")
+    assert decide(one, strange) == WAITS
+    assert decide(one, letter(envelope(7, step(2)))) == WAITS
+    assert len(unit_of(one).forwards) == 2
+
+
+REFUSED = Verdict(Outcome.REJECTED, 0x8000, "refused-by-the-next-hop")
+
+
+def test_what_the_next_hop_refused_is_refused_when_it_comes_again() -> None:
+    """MC-MQSRM 3.1.7.2.5: on 400 "the sending QM MUST delete the message". It has heard 200 from us
+    and gets no receipt from there: it sends message 2 again."""
+    one = posting_shard()
+    assert decide(one, letter(envelope(7, step(2)))) == WAITS
+    one.ended(7001, Ending.REFUSED, LATER)
+    assert decide(one, letter(envelope(7, step(2)))) == REFUSED
+    unit = unit_of(one)
+    assert rows_of(unit).get("forward/7001") is None
+    assert len(unit.rejects) == 2
+    assert decide(one, letter(envelope(8, step(3)))) == WAITS  # the next one goes on
+
+
+@pytest.mark.parametrize("change", [{"peer": "10.66.6.6"}, {"body": b"other"}, {"ordinal": 9}])
+def test_another_s_message_is_not_refused_for_it(change: dict[str, Any]) -> None:
+    """A stranger may use the stream id and the number of an honest sender."""
+    one = posting_shard()
+    assert decide(one, letter(envelope(7, step(2)))) == WAITS
+    one.ended(7001, Ending.REFUSED, LATER)
+    assert decide(one, replace(letter(envelope(7, step(2))), **change)) == WAITS
+
+
+@pytest.mark.parametrize("ending", [Ending.TAKEN, Ending.EXPIRED])
+def test_only_a_400_is_repeated(ending: Ending) -> None:
+    one = posting_shard()
+    assert decide(one, letter(envelope(7, step(2)))) == WAITS
+    one.ended(7001, ending, LATER)
+    assert decide(one, letter(envelope(7, step(2)))) == WAITS
+
+
+def test_a_plain_message_is_asked_for_again() -> None:
+    """Its sender has forgotten it since our 200: the same id is another message."""
+    one = posting_shard()
+    assert decide(one, letter()) == WAITS
+    one.ended(7001, Ending.REFUSED, LATER)
+    assert decide(one, letter()) == WAITS
+
+
+def test_refusals_of_next_hops_are_bounded() -> None:
+    known = Refused(most=3)
+    messages = [letter(envelope(n, step(n))) for n in range(1, 6)]
+    for message in messages:
+        known.add(message)
+    assert [known.has(message) for message in messages] == [False, False, True, True, True]
+    known.add(letter())
+    assert len(known) == 3
 
 
 def test_no_topic_is_made_for_it() -> None:  # wildcards: find() knows any name

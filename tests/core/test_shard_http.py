@@ -17,7 +17,17 @@ from bridge.core.shard import SWEEP_S, Shard
 from bridge.model.guid import NULL_GUID
 from bridge.model.message import INFINITE, JOURNAL_NEGATIVE, JOURNAL_POSITIVE, Message
 from bridge.model.verdict import Outcome, Verdict
-from tests.core.messages import LOCAL, NOW, OTHER, SENDER, plain, queue, receipts, step
+from tests.core.messages import (
+    LOCAL,
+    NOW,
+    OTHER,
+    SENDER,
+    catalogue,
+    plain,
+    queue,
+    receipts,
+    step,
+)
 from tests.core.posts import KEY, PEER, RECEIPTS, STREAM, TO, TO_PLAIN, mail, part, posting_shard
 from tests.core.units import entries, restarted
 
@@ -192,6 +202,7 @@ def test_access_before_what_is_known() -> None:
     one = posting_shard()
     decide(one, mail(1))
     again = restarted(one, [unit_of(one)])
+    unit_of(again)  # has a snapshot of the ids
     again.use(Catalogue(LOCAL, [CLOSED]))
     assert decide(again, mail(1)).reason == "sender-not-allowed"
     assert decide(again, mail(2)).reason == "sender-not-allowed"
@@ -210,6 +221,84 @@ def test_access_before_the_stream() -> None:
     assert state_of(unit_of(one)) == {}
     assert decide(one, part(2)).outcome is Outcome.REJECTED
     assert decide(one, part(2, peer="10.9.1.1")).outcome is Outcome.ACCEPTED
+
+
+ELSEWHERE = ["10.9.0.0/16"], ["S-1-5-21-1-2-3-1001"]  # a network, and users: HTTP proves none
+
+
+@pytest.mark.parametrize("allowed", ELSEWHERE)
+def test_what_may_not_enter_is_acknowledged_in_its_stream(allowed: list[str]) -> None:
+    """MC-MQSRM 3.1.5.1.6: "Processing stream messages" comes before "Inserting the message into its
+    destination queue", where 3.1.5.1.12 checks access. The sender gets its receipt and goes on."""
+    one = posting_shard()
+    assert outcomes(one, part(1), part(2)) == ["accepted", "accepted"]
+    taken = unit_of(one)
+    one.use(Catalogue(LOCAL, [queue(access=AccessList(allowed))]))
+    denied = Verdict(Outcome.REJECTED, 0x8004, "sender-not-allowed")
+    assert [decide(one, part(n, asks=BOTH)) for n in (3, 4)] == [denied, denied]
+    assert outcomes(one, part(4), part(9)) == ["duplicate", "out_of_order"]
+    unit = unit_of(one)
+    assert unit.due == [due(3), due(4), due(4, again=True)]
+    assert (unit.records, unit.acks, len(unit.rejects)) == ([], [], 2)  # it was not delivered
+    again = restarted(one, [taken, unit])
+    again.use(catalogue())  # a right was given
+    assert outcomes(again, part(4), part(5)) == ["duplicate", "accepted"]
+    assert values(unit_of(again)) == [b"part 5"]
+
+
+def test_its_next_stream_is_acknowledged_too() -> None:
+    one = posting_shard()
+    decide(one, part(1))
+    one.use(Catalogue(LOCAL, [queue(access=AccessList(["10.9.0.0/16"]))]))
+    unit_of(one)
+    assert decide(one, part(1, stream=9)).reason == "sender-not-allowed"
+    assert unit_of(one).due == [due(1, stream=9)]
+
+
+def test_without_the_certificate_no_stream_moves() -> None:
+    """Two senders may share an address (NAT): the one that shows no certificate is a stranger."""
+    shown = {"peer_names": ("cn:orders",)}
+    one = posting_shard(queue(access=AccessList(["cn:orders"])))
+    assert outcomes(one, part(1, asks=shown), part(2, asks=shown)) == ["accepted", "accepted"]
+    unit_of(one)
+    for message in (part(3), part(3, asks={"peer_names": ("cn:other",)}), part(1, stream=9)):
+        assert decide(one, message).reason == "sender-not-allowed"
+    unit = unit_of(one)
+    assert (state_of(unit), unit.due, len(unit.rejects)) == ({}, [], 3)
+    assert outcomes(one, part(3, asks=shown)) == ["accepted"]
+
+
+@pytest.mark.parametrize("allowed", ELSEWHERE)
+@pytest.mark.parametrize(
+    "message",
+    [
+        part(3, peer="10.66.6.6"),  # from another address
+        part(3, source=OTHER),  # in the name of another queue manager
+        part(2, peer="10.66.6.6"),
+        part(9, peer="10.66.6.6"),
+        part(1, stream=9, peer="10.66.6.6"),
+        part(1, stream=9, to=f"{TO}2"),  # a stream that has no row
+        mail(3),
+    ],
+)
+def test_who_is_kept_out_moves_no_stream_of_others(message: Message, allowed: list[str]) -> None:
+    """What `allow` keeps out leaves a verdict and a reject, and nothing that a later message of the
+    named source depends on."""
+    shut = [
+        queue(f"private$\\{name}", transactional=name != "plain", access=AccessList(allowed))
+        for name in ("orders", "orders2", "plain")
+    ]
+    one = posting_shard()
+    assert outcomes(one, part(1), part(2)) == ["accepted", "accepted"]
+    unit_of(one)
+    one.use(Catalogue(LOCAL, shut))
+    for _ in range(2):
+        assert decide(one, message).reason == "sender-not-allowed"
+    unit = unit_of(one)
+    assert state_of(unit) == {}
+    assert (unit.due, unit.acks, len(unit.rejects)) == ([], [], 2)
+    one.use(catalogue())
+    assert outcomes(one, part(3), part(1, stream=9)) == ["accepted", "accepted"]
 
 
 @pytest.mark.parametrize("allowed", ["S-1-1-0", "S-1-5-7", str(SENDER), "10.1.0.0/16"])
@@ -527,14 +616,18 @@ def test_the_sender_s_clock_may_differ() -> None:
         (BOTH, [COMMITTED]),
     ],
 )
-def test_receipts_for_what_was_discarded(asks: dict[str, Any], told: list[str]) -> None:  # SR-61
+@pytest.mark.parametrize("late", [LATE, {"expires": NOW - 1}])  # TTrq, expiresAt
+def test_receipts_for_what_was_discarded(
+    asks: dict[str, Any], told: list[str], late: dict[str, Any]
+) -> None:
+    """MC-MQSRM 3.1.5.1.5: MQMSG_CLASS_NACK_RECEIVE_TIMEOUT, "the message expired"."""
     one = posting_shard(discards_expired=True)
-    outcomes(one, mail(1, asks=asks, **LATE), mail(1, asks=asks, **LATE))
+    outcomes(one, mail(1, asks=asks, **late), mail(1, asks=asks, **late))
     unit = unit_of(one)
     assert urls(unit) == told
     assert all(b"<Class>49154</Class>" in entry.packet for entry in unit.acks)
     assert all(b"<decision>negative</decision>" in entry.packet for entry in unit.acks)
-    decide(one, part(1, asks=asks, journal=JOURNAL_NEGATIVE, **LATE))
+    decide(one, part(1, asks=asks, journal=JOURNAL_NEGATIVE, **late))
     unit = unit_of(one)
     assert urls(unit) == [*told, RECEIPTS]  # and a negative final receipt
     assert b"<Class>49154</Class>" in unit.acks[-1].packet

@@ -257,7 +257,7 @@ def test_nobody_makes_a_topic_for_what_is_refused(message: Message) -> None:
     made, _ = shard(to_plain("p-{label}"))
     assert made.unknown_topics([message]) == set()
     [verdict], unit = decide(made, message)
-    assert (verdict.outcome, unit.records) == ("rejected", [])
+    assert (verdict.outcome in ("rejected", "busy"), unit.records) == (True, [])
 
 
 def test_both_topics_are_asked_for_at_once() -> None:

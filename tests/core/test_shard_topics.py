@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from bridge.core.admission import NO_TOPIC, REFUSED_BY_KAFKA, Policy
+from bridge.core.admission import NO_TOPIC, REFUSED_BY_KAFKA, TOO_LARGE, Policy
 from bridge.core.catalogue import TopicLimits
 from bridge.core.mapping_words import Key
 from bridge.core.ports import Record
@@ -117,3 +117,18 @@ def test_no_dead_letter_to_a_topic_that_is_away() -> None:
     made.admit([plain(1, **large)])
     unit = made.take_unit(0)[1]
     assert (unit.records, len(unit.rejects)) == ([], 1)
+
+
+def test_a_record_that_kafka_finds_too_large_leaves_a_dead_letter() -> None:
+    """MS-MQQB 3.1.5.8.8, as if we had known the size; but none that Kafka has refused itself."""
+    made = shard()
+    why = msgspec.structs.replace(TOO_LARGE, detail="MSG_SIZE_TOO_LARGE: no")
+    message = plain(1, journal=1)
+    verdict, end = made.admit_one(message, NULL_GUID, why)
+    assert (verdict.message_class, verdict.reason, end) == (0x8003, TOO_LARGE.reason, 1)
+    assert [record.topic for record in made.take_unit(0)[1].records] == ["dead"]
+    alone = msgspec.structs.replace(why, alone=True)
+    _, end = made.admit_one(plain(2, journal=1), NULL_GUID, alone)
+    _, end = made.admit_one(plain(3, journal=1), NULL_GUID, REFUSED_BY_KAFKA)
+    unit = made.take_unit(0)[1]
+    assert (end, unit.records, len(unit.rejects)) == (0, [], 2)

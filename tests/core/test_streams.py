@@ -228,10 +228,10 @@ def test_a_restart_counts_the_same() -> None:
     for text, value in before.take_changes().items():
         assert value is not None
         after.restore(text, value)
-    assert (after.bytes, after._of_peer) == (before.bytes, before._of_peer)
+    assert (after.size, after._shares.of_peer) == (before.size, before._shares.of_peer)
     after.get((SENDER, "q1"))  # it wakes, and is counted once
     after.advance((SENDER, "q1"), Cursor(7, 2), "10.9.9.9")  # the first peer counts
-    assert (after.bytes, after._of_peer) == (before.bytes, before._of_peer)
+    assert (after.size, after._shares.of_peer) == (before.size, before._shares.of_peer)
 
 
 def test_a_cursor_of_an_earlier_version() -> None:

@@ -52,7 +52,7 @@ def test_refusals() -> None:
     cases = {
         "NACK_NOT_TRANSACTIONAL_Q": step(1, destination=PLAIN),
         "NACK_NOT_TRANSACTIONAL_MSG": plain(destination=ORDERS),
-        "NACK_BAD_DST_Q": plain(destination_qm=OTHER),
+        "NACK_HOP_COUNT_EXCEEDED": plain(destination_qm=OTHER, hops=0x1D),
         "NACK_REACH_QUEUE_TIMEOUT": plain(sent_time=1),
         "BUSY": plain(body=bytes(2000)),
     }

@@ -35,7 +35,7 @@ QUEUES: Mapping[str, bool] = {
     "many": True,
 }
 _LISTENER = re.compile(
-    r"\b(binary|admin|ping|srmp|rpc|rpc_qp|endpoint_mapper)\b.*?((?:\d{1,3}\.){3}\d{1,3}|localhost):(\d+)",
+    r"\b(binary|admin|ping|srmp|rpc|rpc_qp|endpoint_mapper)\b.*?((?:\d{1,3}\.){3}\d{1,3}|localhost|\[::\]):(\d+)",
     re.I,
 )
 _TELLING = ("srmp", "rpc", "rpc_qp", "endpoint_mapper")  # they say where they are
@@ -208,6 +208,7 @@ class Appliance:
                 self.lines.append(line.rstrip("\n"))
                 if found := _LISTENER.search(line):
                     name, host, port = found.groups()
+                    host = "::1" if host == "[::]" else host  # reached at this
                     self.listeners.setdefault(name.lower(), (host, int(port)))
                 self._news.notify_all()
 

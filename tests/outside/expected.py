@@ -88,7 +88,7 @@ def _order_queue_packet(like: Received, server: UUID, peer: str | UUID, template
         message_id=like.message_id,
         sent_time=like.sent_time,
     )
-    return build(message, like.session)
+    return build(message)  # MS-MQQB 2.2.4, 2.2.5: BaseHeader.Flags has all bits set to 0
 
 
 _ACK = Message(
@@ -105,7 +105,7 @@ _ACK = Message(
 def expected_order_ack(
     like: Received, *, server: UUID, peer: str | UUID, sequence_id: int, number: int
 ) -> bytes:
-    """2.17. `like` is the packet received: MessageID, SentTime and a piggyback come from it."""
+    """MS-MQQB 2.2.4. `like` is the packet received: MessageID and SentTime come from it."""
     body = struct.pack("<QII20x", sequence_id, number, number - 1)
     return _order_queue_packet(like, server, peer, replace(_ACK, message_class=0x00FF, body=body))
 

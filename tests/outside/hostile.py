@@ -44,10 +44,9 @@ def with_aq(code: int) -> bytes:
     return with_flags(lambda flags: flags | code << 13)
 
 
-def multi(header: int = 0x64, size: int = 12, signature: int = 0x15E, element: int = 0) -> bytes:
-    """A MultiQueueFormatHeader with up to one wrong part. 2.15"""
-    elements = struct.pack("<H", element) + bytes(18) if element else b""
-    first = struct.pack("<IHHI", size + len(elements), header, 0, bool(element)) + elements
+def multi(header: int = 0x64, size: int = 12, signature: int = 0x15E) -> bytes:
+    """A MultiQueueFormatHeader with up to one wrong part. MS-MQMQ 2.2.20.1"""
+    first = struct.pack("<IHHI", size, header, 0, 0)
     rest = b"".join(struct.pack("<IHHI", 12, number, 0, 0) for number in (0xC8, 0x12C))
     return pad4(first) + rest + struct.pack("<HHI", signature, 0, 0)
 
@@ -122,7 +121,6 @@ def malformed_options() -> Iterator[tuple[str, bytes]]:
     yield "MultiQueueFormat id", extended(multi=multi(header=0x65))
     yield "MultiQueueFormat size 0", extended(multi=multi(size=0))
     yield "MultiQueueFormat size", extended(multi=multi(size=0xFFFFFFF0))
-    yield "MultiQueueFormat element", extended(multi=multi(element=4))
     yield "MultiQueueFormat signature", extended(multi=multi(signature=0x15F))
     yield "Soap header id", extended(soap=soap(first=0x321))
     yield "Soap body id", extended(soap=soap(second=0x385))

@@ -1,5 +1,6 @@
 """Where acknowledgments go and how long they wait. QB-22, QB-112, QB-114; design D1, 3.2"""
 
+import re
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -13,6 +14,7 @@ from tests.outside.appliance import Appliance, Settings, number_of, queue
 from tests.outside.expected import expected_administration_ack, expected_final_ack
 from tests.outside.rawmsmq import (
     ACK_NA,
+    ACK_NR,
     ACK_PA,
     ACK_PR,
     NONE,
@@ -32,6 +34,7 @@ from tests.outside.rawpeer import RawPeer, Recorder
 from tests.outside.rawsender import soon
 from tests.outside.reader import Reader
 from tests.outside.records import Record, identity, of_source, read_topic, until
+from tests.outside.srmp.catcher import Catcher
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 _ids = count(1)
@@ -194,17 +197,17 @@ def test_acks_go_to_the_queue_manager_of_the_admin_queue(
             acked=message,
             message_class=message_class,
             destination=route.destination(peer),
-            queue_manager=_queue_manager(route, peer, packet),
+            queue_manager=_queue_manager(route, peer),
         )
     session.expect_nothing(0.7)
 
 
-def _queue_manager(route: Route, peer: RawPeer, packet: Received) -> UUID:
-    """Of a public queue nobody without a directory knows it: zero, or what the handshake told."""
-    if route.peer.startswith("public"):
-        assert packet.queue_manager in (ZERO, peer.guid), packet.queue_manager
-        return packet.queue_manager
-    return peer.guid if route.calls_by_guid else ZERO
+def _queue_manager(route: Route, peer: RawPeer) -> UUID:
+    """MS-MQMQ 2.2.19.2: "If the message is sent to a public or private queue, this field MUST be
+    set to the GUID of the destination queue manager. If the message is sent to a queue that uses
+    a direct format name, then this field MUST contain a NULL GUID." """
+    is_direct = route.destination(peer).code == 7
+    return ZERO if is_direct else peer.guid
 
 
 def test_an_open_session_is_used_whoever_opened_it(
@@ -528,11 +531,78 @@ def test_an_admin_queue_that_cannot_be_reached_harms_nobody(
     assert "Traceback" not in appliance.log
 
 
+WEB_SENDER = "127.0.0.71"
+
+
+def test_an_admin_queue_behind_http(appliance: Appliance) -> None:
+    """MC-MQSRM 2.2.5.4, 2.2.5.5: the ack is a delivery or a commitment receipt. It is kept until it
+    is taken, over a restart, too, and has the same id then."""
+    with Catcher() as catcher:
+        box = catcher.box(WEB_SENDER)
+        with sending(appliance, local=WEB_SENDER) as sender:
+            message = asking(sender.guid, direct(box.url))
+            late = asking(sender.guid, direct(box.url), acks=ACK_PA | ACK_NR)
+            sender.send_all_windowed([message, replace(late, ttbr=0)])
+            found = box.until(lambda got: len({one.number for one in got}) == 4)
+        wanted = {
+            (acked_id(message), 0x0002, "delivery", ""),
+            (acked_id(message), 0x4000, "commitment", "positive"),
+            (acked_id(late), 0x0002, "delivery", ""),
+            (acked_id(late), 0xC002, "commitment", "negative"),
+        }
+        assert {(one.acked, one.kind, one.type, one.decision) for one in found} == wanted
+        assert all(one.to == box.url for one in found)
+        away = catcher.box(WEB_SENDER)
+        catcher.down()
+        with sending(appliance, local=WEB_SENDER) as sender:
+            message = asking(sender.guid, direct(away.url), acks=ACK_PA)
+            sender.send_all_windowed([message])
+            settle(sender)
+        appliance.kill()
+        catcher.up()
+        appliance.start()
+        assert [one.kind for one in away.wait(1)] == [0x0002]
+
+
+@pytest.mark.parametrize(
+    ("admin", "acks"),
+    [
+        (public(UUID(int=0x1234)), ACK_PA),
+        (direct("SPX:00000001:000000000001\\private$\\acks"), ACK_PA),
+        (direct("HTTP://127.0.0.71/msmq/private$/acks"), ACK_NA),  # SRMP has no such receipt
+    ],
+    ids=["public", "spx", "http"],
+)
+def test_an_ack_that_cannot_be_sent_is_counted_and_logged(
+    appliance: Appliance, admin: Name, acks: int
+) -> None:
+    before, lines = refusals(appliance), appliance.log.count("are not sent:")
+    with sending(appliance, local=WEB_SENDER) as sender:
+        for _ in range(2):
+            message = asking(sender.guid, admin, acks=acks)
+            late = replace(message, sent_time=1000, ttrq=1) if acks == ACK_NA else message
+            sender.send_all_windowed([late])
+        settle(sender)
+    assert refusals(appliance) == before + 2
+    assert appliance.log.count("are not sent:") == lines + 1
+
+
+def acked_id(message: Message) -> str:
+    return f"uuid:{message.message_id}@{message.source}"
+
+
+def refusals(appliance: Appliance) -> int:
+    pattern = r'^msmq_bridge_refusals_total{reason="ack-undeliverable"} (\S+)$'
+    found = re.search(pattern, appliance.get("/metrics")[1], re.M)
+    return int(float(found[1])) if found else 0
+
+
 OURS = {
     "AQ=3, addressed by GUID": lambda us: (private(number_of("acks")), us),
     "AQ=3, addressed directly": lambda us: (private(number_of("acks")), ZERO),
     "AQ=6": lambda us: (private_on(us, number_of("acks")), ZERO),
     "AQ=7": lambda us: (direct("OS:BRIDGE01\\private$\\acks"), ZERO),
+    "AQ=7 HTTP": lambda us: (direct("HTTP://BRIDGE01/msmq/private$/acks"), ZERO),
     "AQ=7 TCP": lambda us: (direct("TCP:127.0.0.1\\private$\\acks"), ZERO),
 }
 

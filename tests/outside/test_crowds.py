@@ -5,7 +5,7 @@ Addresses are those of 127.0.0.0/8. The witness is at 127.0.0.2, as every sender
 
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from uuid import uuid4
 
 import pytest
@@ -134,6 +134,26 @@ def test_http_and_rpc_have_the_same_rule(appliance: Appliance, witness: Witness)
             bound_to_rpc(appliance, stack, source)
         served_on_1801(appliance, stack, OTHER)
         eventually(lambda: sample(appliance, "rpc_connections") == CAP + 1)
+    witness.unharmed()
+
+
+def test_half_requests_to_the_admin_port(
+    appliance: Appliance, witness: Witness, open_sender: OpenSender
+) -> None:
+    """More than there are descriptors: the other ports, Kafka and the admin port itself go on."""
+    host, port = appliance.listeners["admin"]
+    before = sample(appliance, "refusals_total", 'reason="admin-crowded"')
+    with few_files(appliance, 300), ExitStack() as stack:
+        for number in range(400):
+            source = HOG if number < 200 else f"127.0.3.{number % 100 + 1}"
+            half = plug(stack, (host, port), source)
+            with suppress(ConnectionError):
+                half.sendall(b"GET /livez HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ")
+        newcomer = open_sender()
+        newcomer.send_all_windowed([message(newcomer.guid)])
+        assert appliance.get("/livez")[0] == 200
+        assert sample(appliance, "refusals_total", 'reason="admin-crowded"') >= before + 200 - 64
+        served_on_1801(appliance, stack, OTHER)
     witness.unharmed()
 
 

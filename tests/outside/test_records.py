@@ -131,6 +131,7 @@ def test_a_message_with_many_properties(appliance: Appliance, open_sender: OpenS
         journal=b"3",
         ttrq=b"4294967295",
         ttbr=b"86400",
+        expires=b"%d000" % (message.sent_time + 86_400),
         **{"class": b"256"},
         hash=b"32782",
         enc=b"26128",

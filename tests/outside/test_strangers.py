@@ -377,9 +377,6 @@ def refused_plain(appliance: Appliance, topics: Topics, message: Message, local:
 ELSEWHERE: dict[str, Callable[[Message], Message]] = {
     "no such queue": lambda m: replace(m, destination=queue("nowhere")),
     "no such number": lambda m: replace(m, destination=private(0x7777)),
-    "another queue manager": lambda m: replace(
-        m, destination=private(7), queue_manager=UUID(int=77)
-    ),
     "denied by its network": lambda m: replace(m, destination=queue("bynet")),
 }
 
@@ -429,19 +426,29 @@ def test_a_refused_stream_drains_and_is_not_kept(
         assert [verdict for verdict, _ in topics.verdicts(refused)] == ["rejected"]
 
 
-def test_a_stream_in_transit_is_not_kept(appliance: Appliance, topics: Topics) -> None:
-    """For another queue manager: no order ack is due (MS-MQQB 3.1.1.5), a final one tells it."""
+def test_messages_for_another_queue_manager_stay_at_their_sender(
+    appliance: Appliance, topics: Topics
+) -> None:
+    """MS-MQQB 3.1.5.8.2: a message in transit that cannot be saved is disregarded before it is
+    counted. No ack of any kind covers it, and it leaves no id and no stream."""
     source = uuid4()
-    change = ELSEWHERE["another queue manager"]
-    with session(appliance, source, local=STRANGE_IP) as sender:
-        for number, previous in ((5, 0), (3, 2)):
-            sender.transmit([change(step(source, number, previous))], keep=False)
-            sender.until(lambda: any(one.is_final_ack for one in sender.kept))
-            sender.kept.clear()
-        assert order_acks(sender.kept) == []
+    ours, later = plain(source, next(_ids)), plain(source, next(_ids))
+    for foreign in (plain(source, later.message_id), step(source, 5, 0), step(source, 3, 2)):
+        before = counted(appliance, "other-queue-manager")
+        strays = [replace(foreign, destination=private(7), queue_manager=UUID(int=77))]
+        with session(appliance, source, local=STRANGE_IP) as sender:
+            sender.transmit([ours, *strays], keep=False)
+            with suppress(HungUpError):
+                sender.read_to_end(soon(10))
+            assert sender.acked == 1  # what came before it
+            assert sender.kept == []
+        wait_counted(appliance, "other-queue-manager", before + 1)
+        assert topics.verdicts(strays[0]) == [("busy", "other-queue-manager")]
+        assert topics.rejects(strays[0]) == []
     assert streams_of(appliance, source) == 0
-    for number in (5, 3):
-        assert [one for one, _ in topics.verdicts(step(source, number))] == ["rejected"]
+    with session(appliance, source, local=STRANGE_IP) as sender:
+        sender.send_all_windowed([later])
+    assert topics.bodies("plain", source) == [ours.body, later.body]
 
 
 def streams_of(appliance: Appliance, source: UUID) -> int:

@@ -26,4 +26,6 @@ CHECKS: Final = (
     Check(id="transactions", run=transactions.hanging, needs=("kafka", "mappings")),
     Check(id="clock", run=transactions.clock, needs=("kafka",)),
     Check(id="clones", run=machine.clones, needs=("appliance",)),
+    Check(id="destinations", run=machine.destinations, needs=("appliance",)),
+    Check(id="streams", run=machine.streams, needs=("appliance",)),
 )

@@ -18,11 +18,13 @@ from bridge.adapters.net.ports import require_free
 from bridge.adapters.runtime import find_admin_url
 from bridge.config import Address, Config, DefaultPort
 from bridge.model.errors import ConfigError, Unavailable
+from bridge.model.verdict import OTHER_QUEUE_MANAGER
 
 NAMES_S: Final = 4.0
 CONNECT_S: Final = 2.0
 UDP: Final = ("ping",)
 LISTENERS: Final = ("binary", "ping", "admin")  # those that `serve` opens
+MOST_STREAMS: Final = 5  # that are named one by one
 RPC: Final = ("rpc", "rpc_qp", "endpoint_mapper")
 
 
@@ -67,11 +69,51 @@ def clones(visit: Visit) -> Iterator[Finding]:
             yield ok("no two senders share a GUID")
 
 
+def destinations(visit: Visit) -> Iterator[Finding]:
+    """Senders that take us for another queue manager."""
+    seen = int((visit.status or {}).get("refusals", {}).get(OTHER_QUEUE_MANAGER.reason, 0))
+    if not seen:
+        yield ok("no sender has a message for another queue manager")
+        return
+    yield warn(
+        f"{seen} sessions were closed at a message for another queue manager, which stays at its "
+        "sender",
+        mend="the log names sender and GUID: if this appliance replaces that queue manager, its "
+        "GUID belongs into queue_manager.id; else correct the DNS or HOSTS entry that leads here",
+    )
+
+
+def streams(visit: Visit) -> Iterator[Finding]:
+    """Streams that begin in the middle and wait for adoption."""
+    status = visit.status or {}
+    total = int(status.get("waiting_streams", 0))
+    if not total:
+        yield ok("none waits for adoption")
+        return
+    mend = (
+        "if this appliance took over with messages still in the sender's outgoing queue: "
+        "'msmq-bridge stream adopt SOURCE DESTINATION' takes the stream up; 'stream list' shows all"
+    )
+    rows = status.get("waiting_stream_list", [])[:MOST_STREAMS]
+    for row in rows:
+        yield warn(
+            f"waits since {row['since']}: message {row['offered_number']} to {row['destination']} "
+            f"follows {row['offered_previous']}, and {row['have_number'] or 'none'} was taken here",
+            row["source"],
+            mend=mend,
+        )
+    if total > len(rows):
+        yield warn(f"{total - len(rows)} streams wait for adoption", mend=mend)
+
+
 # -- names ---------------------------------------------------------------------------------------
 
 
 def names(visit: Visit) -> Iterator[Finding]:
-    wanted = visit.config.queue_manager.names
+    yield from _rejected(visit)
+    wanted = visit.config.queue_manager.listed_names
+    if visit.config.queue_manager.looks_up_names:
+        yield ok("auto: over HTTP every name that leads to this machine", "auto")
     if not wanted:
         yield ok(f"none given: this host's own, {socket.gethostname()}")
         return
@@ -83,6 +125,17 @@ def names(visit: Visit) -> Iterator[Finding]:
             "the name service does not answer", wanted[number], mend="check /etc/resolv.conf"
         ),
     )
+
+
+def _rejected(visit: Visit) -> Iterator[Finding]:
+    """Names that senders use, and the appliance does not know. A sender deletes what gets 400."""
+    for row in (visit.status or {}).get("rejected_hosts", []):
+        yield warn(
+            f"{row['messages']} messages for this host were refused (HTTP 400), the last at "
+            f"{row['last']}; their senders have deleted them",
+            row["host"],
+            mend="if it is a name of this machine, add it to queue_manager.names, or write auto",
+        )
 
 
 def _name(name: str, listen: str) -> Finding:
@@ -138,6 +191,10 @@ def ports(visit: Visit) -> Iterator[Finding]:
 def _rpc(config: Config) -> Iterator[Finding]:
     """`serve` keeps the RPC ports closed while no client could log on."""
     if config.rpc.is_open:
+        if config.rpc.old_ntlm and config.rpc.users is not None:
+            found = "rpc.old_ntlm accepts NTLM2-session: its DES proof gives the password hash away"
+            mend = "set LmCompatibilityLevel to 3 on the readers, then remove rpc.old_ntlm"
+            yield warn(found, "rpc", mend=mend)
         return
     wanted = [name for name in RPC if getattr(config.listen, name) is not None]
     written = [n for n in wanted if not isinstance(getattr(config.listen, n), DefaultPort)]

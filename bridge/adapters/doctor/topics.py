@@ -9,11 +9,12 @@ from bridge.adapters.doctor.cluster import Place, TopicState
 from bridge.adapters.doctor.finding import Finding, fail, ok, warn
 from bridge.adapters.doctor.visit import Visit
 from bridge.adapters.kafka.client import MAX_MESSAGE_BYTES
-from bridge.adapters.kafka.topics import OwnTopics, own_configs
+from bridge.adapters.kafka.topics import SEEN_LEAST_BYTES, OwnTopics, own_configs
 from bridge.core.wanted import FOREVER, Wanted, wanted_topics
 
 _HOUR_MS: Final = 3_600_000
 _PRECIOUS: Final = (".state", ".seen")
+_MUCH: Final = {"max.compaction.lag.ms": 5, "delete.retention.ms": 5}  # times what we set
 _ALTER: Final = "kafka-configs.sh --bootstrap-server {} --alter --entity-type topics --entity-name"
 
 
@@ -111,7 +112,21 @@ def _settings(visit: Visit, names: Sequence[str]) -> Iterator[Finding]:
                 commands=[f"{alter} {name} --add-config max.message.bytes={MAX_MESSAGE_BYTES}"],
             )
         yield from _retention(name, config, wanted[name], alter)
+        yield from _room_for_ids(name, config, wanted[name], alter)
         yield from _bounds(name, config, wanted[name], alter)
+
+
+def _room_for_ids(
+    name: str, config: Mapping[str, str], wanted: Mapping[str, str], alter: str
+) -> Iterator[Finding]:
+    size = int(config.get("retention.bytes", -1))
+    if name.endswith(".seen") and 0 <= size < SEEN_LEAST_BYTES:
+        yield fail(
+            f"retention.bytes is {size}: ids are forgotten while they still count",
+            name,
+            mend=f"set it to {SEEN_LEAST_BYTES} or more",
+            commands=[f"{alter} {name} --add-config retention.bytes={wanted['retention.bytes']}"],
+        )
 
 
 def _bounds(
@@ -121,8 +136,9 @@ def _bounds(
     fills the disk, or makes the next start slow."""
     changes = {
         key: wanted[key]
-        for key in ("retention.bytes", "max.compaction.lag.ms")
-        if key in wanted and not 0 <= int(config.get(key, -1)) <= 1024 * int(wanted[key])
+        for key in ("retention.bytes", "max.compaction.lag.ms", "delete.retention.ms")
+        if key in wanted
+        and not 0 <= int(config.get(key, -1)) <= _MUCH.get(key, 1024) * int(wanted[key])
     }
     if changes:
         listed = ",".join(f"{key}={value}" for key, value in changes.items())

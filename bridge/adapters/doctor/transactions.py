@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from bridge.adapters.doctor.cluster import Place
+from bridge.adapters.doctor.cluster import Place, TopicState
 from bridge.adapters.doctor.finding import Finding, fail, ok, skip, warn
 from bridge.adapters.doctor.topics import all_names, own_names, places
 from bridge.adapters.doctor.visit import Visit
@@ -15,12 +15,14 @@ from bridge.adapters.kafka.reader import STUCK_AFTER_S
 
 LOOK_AGAIN_S: Final = 2.0  # far longer than a commit takes
 SKEW_S: Final = 2.0
+MOST_LISTED: Final = 10
 STALE_S: Final = 6 * HEARTBEAT_S
 
 
 def hanging(visit: Visit) -> Iterator[Finding]:
     """Where the committed end stays behind the end, a transaction is open."""
-    every = places(visit.kafka.topics(all_names(visit)))
+    states = visit.kafka.topics(all_names(visit))
+    every = places(states)
     silent, first = _open(visit, every)
     stuck: dict[Place, int] = {}
     if first:
@@ -31,11 +33,42 @@ def hanging(visit: Visit) -> Iterator[Finding]:
     young = visit.kafka.first_since(stuck, since) if stuck else {}
     for place, offset in sorted(stuck.items()):
         yield _stuck(visit, place, offset, is_young=0 <= young.get(place, -1) <= offset)
+    yield from _not_looked_at(states, silent)
+    looked = len(every) - len(silent)
+    if looked and not stuck:
+        yield ok(f"none in {looked} partitions")
+
+
+def _not_looked_at(states: Mapping[str, TopicState], silent: list[Place]) -> Iterator[Finding]:
+    """No finding about these is not a good one."""
+    leaderless = [
+        (name, part.number)
+        for name, state in states.items()
+        for part in state.partitions
+        if not part.has_leader
+    ]
+    if leaderless:
+        yield warn(
+            f"not looked at, no leader: {_listed(leaderless)}",
+            mend="bring the missing brokers back, then look again",
+        )
     if silent:
-        listed = ", ".join(f"{topic}-{partition}" for topic, partition in silent)
-        yield warn(f"no answer from {listed}", mend="see whether it has a leader, then look again")
-    elif not stuck:
-        yield ok(f"none in {len(every)} partitions")
+        mend = "see whether it has a leader, then look again"
+        yield warn(f"no answer from {_listed(silent)}", mend=mend)
+    closed = sorted(name for name, state in states.items() if state.error and not state.is_missing)
+    if closed:
+        yield warn(
+            f"not looked at, {states[closed[0]].error}: {', '.join(closed[:MOST_LISTED])}",
+            mend="give the user Describe on them, or see whether the brokers answer",
+        )
+    elif not any(state.partitions for state in states.values()):
+        yield skip("there are no topics to look at yet")
+
+
+def _listed(found: Sequence[Place]) -> str:
+    names = [f"{topic}-{partition}" for topic, partition in found[:MOST_LISTED]]
+    more = len(found) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")
 
 
 def _open(visit: Visit, where: list[Place]) -> tuple[list[Place], dict[Place, int]]:

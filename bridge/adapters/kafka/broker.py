@@ -62,6 +62,7 @@ _SETTINGS: Final[Mapping[str, str]] = {
     "broker.session.timeout.ms": "60000",
     "broker.heartbeat.interval.ms": "500",
     "log.cleaner.dedupe.buffer.size": str(32 * MIB),
+    "log.cleaner.backoff.ms": "5000",  # a start reads what is not compacted yet
     "num.network.threads": "2",
     "num.io.threads": "4",
 }

@@ -15,6 +15,13 @@ Settings = Mapping[str, Any]
 
 MAX_MESSAGE_BYTES: Final = 8 << 20  # a 4 MiB packet, its headers twice, and room
 CALL_TIMEOUT_S: Final = 20.0
+# The same for a question to the leaders of partitions: the client asks the leader that it knew when
+# it was asked, whatever the cluster has decided since. So it is asked anew.
+ATTEMPT_S: Final = 2.0
+# A broker that has not answered by then is left, and the new leader is looked for. Shorter than the
+# time in which the cluster itself notices that a broker is gone (broker.session.timeout.ms, 9 s),
+# and longer than a busy broker takes. Librdkafka's own 60 s outlast every deadline of ours.
+REQUEST_MS: Final = 5_000
 CLIENT_ID: Final = "msmq-bridge"
 
 _log = logging.getLogger(__name__)
@@ -134,6 +141,8 @@ def producer(settings: Settings, transactional_id: str) -> Producer:
             "linger.ms": 0,
             "queue.buffering.max.messages": 500_000,
             "transaction.timeout.ms": 60_000,
+            "socket.timeout.ms": REQUEST_MS,
+            "request.timeout.ms": REQUEST_MS,
             **_common(settings),
             "message.max.bytes": MAX_MESSAGE_BYTES,  # what admission counts on
             # One request at a time. With more, the first batch to a partition that has just been
@@ -152,6 +161,7 @@ def consumer(settings: Settings, group: str, isolation: str = "read_committed") 
     return Consumer(
         {
             "fetch.wait.max.ms": 50,
+            "socket.timeout.ms": REQUEST_MS,
             "queued.max.messages.kbytes": 16 << 10,  # that many are read ahead, whatever waits
             **_common(settings),
             "group.id": group,

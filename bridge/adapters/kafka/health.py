@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from typing import Final
 
 from confluent_kafka import KafkaException
@@ -12,7 +13,8 @@ from bridge.adapters.kafka.client import Settings, admin_client
 
 _log = logging.getLogger(__name__)
 EVERY_S: Final = 1.0
-PATIENCE_S: Final = 3.0
+PATIENCE_S: Final = 2.0
+TRIES: Final = 2  # the client goes to another broker after one that was silent
 
 
 class KafkaHealth:
@@ -20,21 +22,31 @@ class KafkaHealth:
     check rights would write a line each time."""
 
     def __init__(self, settings: Settings, topic: str) -> None:
-        self._client, self._topic = admin_client(settings), topic
+        # A broker that does not answer in time is left: another one is asked then.
+        hasty = {"socket.timeout.ms": int(PATIENCE_S * 1000), "socket.max.fails": 1}
+        self._client, self._topic = admin_client({**settings, **hasty}), topic
         self.up = True
         self.why = ""
+        self.asked_at = 0.0  # the last time that it was asked in vain
 
     async def run(self) -> None:
         while True:
+            began = time.monotonic()
             up, why = await asyncio.to_thread(self._ask)
             if up != self.up:
                 _log.log(logging.INFO if up else logging.ERROR, "Kafka %s", why or "is back")
             self.up, self.why = up, why
+            if not up:
+                self.asked_at = began
             await asyncio.sleep(EVERY_S)
 
     def _ask(self) -> tuple[bool, str]:
-        try:
-            self._client.list_topics(topic=self._topic, timeout=PATIENCE_S)
-        except KafkaException as error:
-            return False, f"does not answer: {error.args[0].str()}"
-        return True, ""
+        why = ""
+        for _ in range(TRIES):
+            try:
+                self._client.list_topics(topic=self._topic, timeout=PATIENCE_S)
+            except KafkaException as error:
+                why = f"does not answer: {error.args[0].str()}"
+            else:
+                return True, ""
+        return False, why

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -16,14 +17,22 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
-from bridge.adapters.kafka.client import CALL_TIMEOUT_S, Settings, admin_client, consumer
+from bridge.adapters.kafka.client import (
+    ATTEMPT_S,
+    CALL_TIMEOUT_S,
+    Settings,
+    admin_client,
+    consumer,
+)
 from bridge.model.errors import SinkUnavailable
 
+_log = logging.getLogger(__name__)
 _PER_CALL: Final = 10_000
 _FIRST_CALL: Final = 100  # until it is known how large records are
 _CALL_BYTES: Final = 8 << 20  # a call has about so many at most: records may have megabytes
 _WAIT_S: Final = 0.1  # a call that is not filled lasts this long, at the end too
 _GRACE_S: Final = 10.0
+_QUIET_S: Final = 3.0  # without a record, before the log says what it waits for
 STUCK_AFTER_S: Final = 90.0  # longer than any transaction of ours may live
 
 
@@ -62,7 +71,7 @@ class Tail:
             return
         source = self._open()
         deadline = time.monotonic() + STUCK_AFTER_S
-        per_call = _FIRST_CALL
+        per_call, is_told = _FIRST_CALL, False
         while self._read_to < end:
             # A call that is filled does not wait. A transaction's records and the news of the end
             # are as many as its offsets, because its marker has one.
@@ -79,8 +88,19 @@ class Tail:
                     raise KafkaException(error)
                 else:
                     self._read_to = max(self._read_to, message.offset() or 0)
-            if self._read_to < end and time.monotonic() > deadline:
-                where = f"{self._place.topic}-{self._place.partition}"
+            where = f"{self._place.topic}-{self._place.partition}"
+            left_s = deadline - time.monotonic()
+            if self._read_to < end and left_s < STUCK_AFTER_S - _QUIET_S and not is_told:
+                is_told = True
+                _log.warning(
+                    "%s cannot be read beyond offset %d of %d: a transaction is open there, or its "
+                    "broker is away; waiting for %.0f s",
+                    where,
+                    self._read_to,
+                    end,
+                    left_s,
+                )
+            if self._read_to < end and left_s < 0:
                 raise SinkUnavailable(
                     f"Kafka: {where} cannot be read to its end ({end}): a transaction "
                     "hangs in it; see 'Hanging transactions' in the README before you abort it"
@@ -108,13 +128,20 @@ class Tail:
             # for 3 s about it.
             admin.list_topics(self._place.topic, timeout=CALL_TIMEOUT_S)
             self._admin = admin
-        futures = self._admin.list_offsets(
-            {self._place: OffsetSpec.latest()},  # type: ignore[no-untyped-call]
-            isolation_level=IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=CALL_TIMEOUT_S,
-        )
-        # Longer than the request: its own time-out tells more than a bare TimeoutError.
-        return int(futures[self._place].result(CALL_TIMEOUT_S + _GRACE_S).offset)
+        deadline = time.monotonic() + CALL_TIMEOUT_S
+        while True:
+            futures = self._admin.list_offsets(
+                {self._place: OffsetSpec.latest()},  # type: ignore[no-untyped-call]
+                isolation_level=IsolationLevel.READ_UNCOMMITTED,
+                request_timeout=ATTEMPT_S,
+            )
+            try:
+                # Longer than the request: its own time-out tells more than a bare TimeoutError.
+                return int(futures[self._place].result(ATTEMPT_S + _GRACE_S).offset)
+            except KafkaException:
+                if time.monotonic() > deadline:
+                    raise
+                self._admin.list_topics(self._place.topic, timeout=CALL_TIMEOUT_S)
 
 
 def _next_call(batch: Sequence[Message]) -> int:

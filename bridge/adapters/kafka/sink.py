@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections import deque
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
@@ -35,8 +34,6 @@ from bridge.wire.cursor import well_formed
 
 OWNER_KEY: Final = "owner"
 SEEN_START_KEY: Final = "seen-start"  # offset in the seen topic that a start reads from
-SEEN_BYTES: Final = 16 << 20  # of entries that it reads: more than a million ids
-SEEN_STEP: Final = 100  # offsets between two notes of it
 _ANY: Final = -1  # the key picks the partition
 REPORTS_S: Final = 0.2  # for the last delivery reports of a transaction that failed
 SETTLE_S: Final = 3.0  # after being fenced: time for a new owner to say who it is
@@ -84,34 +81,42 @@ class _Reports:
         self._failed[position] = error
 
 
-class _SeenLog:
-    """Where the newest entries of the seen topic lie: a start reads these and no more, so that
-    a flood of ids does not make it slow. What is older would give way in the history anyway."""
+class _SeenStart:
+    """Where the newest whole snapshot of the seen topic begins: a start reads from there on
+    (bridge/core/history.py). Kafka tells the offset after the record was sent, and the snapshot
+    counts once its last part is committed, so a unit notes the place of an earlier one."""
 
     def __init__(self) -> None:
-        self._entries: deque[tuple[int, int]] = deque()  # offset and bytes
-        self._size = 0
-        self.stored = 0  # what the state topic has
+        self._key = b""
+        self._offset: int | None = None
+        self._is_whole = False
 
-    @property
-    def start(self) -> int:
-        return self._entries[0][0] if self._size > SEEN_BYTES else 0
+    def take(self) -> int | None:
+        """The place to note now, once. Before the unit is heard of."""
+        if not self._is_whole or self._offset is None:
+            return None
+        self._is_whole = False
+        return self._offset
 
-    def add(self, offset: int, size: int) -> None:
-        self._entries.append((offset, size))
-        self._size += size
-        while self._size - self._entries[0][1] > SEEN_BYTES:
-            self._size -= self._entries.popleft()[1]
+    def hear(self, unit: Unit) -> None:
+        """Of a unit that is sent. (If it is not committed, this object is thrown away.)"""
+        if unit.snapshot_begins:
+            self._key, self._offset, self._is_whole = unit.snapshot_begins.encode(), None, False
+        if unit.snapshot_ends:
+            self._is_whole = True
 
     def on_delivery(self, error: KafkaError | None, message: Message) -> None:
-        offset = message.offset()
-        if error is None and offset is not None:
-            self.add(offset, len(message.value() or b""))
+        if error is None and message.key() == self._key:
+            self._offset = message.offset()
 
 
 class KafkaShardSink:
-    def __init__(self, settings: Settings, own: OwnTopics, shard: int) -> None:
+    def __init__(
+        self, settings: Settings, own: OwnTopics, shard: int, *, is_of_pair: bool = False
+    ) -> None:
+        """`is_of_pair`: another appliance may lawfully take over (`standby`)."""
         self._settings, self._own, self._shard = settings, own, shard
+        self._is_of_pair = is_of_pair
         self._transactional_id = f"{own.prefix}.shard-{shard}"
         self._me = str(uuid.uuid4()).encode()
         self._claimed = False
@@ -120,7 +125,7 @@ class KafkaShardSink:
         self._closed = False
         self._producer: Producer | None = None
         self._reports: _Reports | None = None  # of the unit under way, if it is traced
-        self._seen = _SeenLog()
+        self._seen = _SeenStart()
         # Every blocking call of this shard runs here, one after the other.
         self._worker = Worker(self._transactional_id)
 
@@ -183,9 +188,14 @@ class KafkaShardSink:
     def _stop_if_replaced(self, state: Mapping[str, bytes]) -> None:
         owner = state.get(OWNER_KEY)
         if self._claimed and owner not in (None, self._me):
+            hint = (
+                "it leads now; hint: start this one again, and it waits as the standby"
+                if self._is_of_pair
+                else "hint: run only one, or give each its own prefix"
+            )
             raise OwnershipLost(
                 f"shard {self._shard} of {self._own.prefix} was taken over by another appliance "
-                "with the same topic_prefix; run only one, or give each its own prefix"
+                f"with the same topic_prefix; {hint}"
             )
 
     def _commit(self) -> None:
@@ -199,6 +209,8 @@ class KafkaShardSink:
         """Data first, so that it is under way while the rest is queued."""
         transaction.begin_transaction()
         own, shard, produce = self._own, self._shard, transaction.produce
+        start = self._seen.take()
+        self._seen.hear(unit)
         for r in unit.records:
             partition = _ANY if r.partition is None else r.partition
             headers: Any = r.headers  # what the client calls a list of headers is invariant in mypy
@@ -212,9 +224,8 @@ class KafkaShardSink:
             produce(own.seen, seen, key.encode(), shard, on_delivery=self._seen.on_delivery)
         for entries in unit.audit:
             produce(own.audit, entries, None, shard)
-        if self._seen.start - self._seen.stored > SEEN_STEP:
-            self._seen.stored = self._seen.start
-            produce(own.state, b"%d" % self._seen.stored, SEEN_START_KEY, shard)
+        if start is not None:
+            produce(own.state, b"%d" % start, SEEN_START_KEY, shard)
 
     def _produce_traced(self, transaction: Producer, unit: Unit, reports: _Reports) -> None:
         """The same with a report for each record. Raises the first refusal of our own client, once
@@ -241,8 +252,9 @@ class KafkaShardSink:
                 refused = refused or error
         if refused is not None:
             raise refused
+        self._seen.hear(unit)  # what is ready to be noted is noted by a unit that is not traced
         for topic, value, key, headers, stamp in self._own_records(unit):
-            told = partial(reports.on_own, topic)
+            told = partial(self._on_own, reports, topic)
             try:
                 produce(
                     topic, value, key, shard, headers=headers, timestamp=stamp, on_delivery=told
@@ -250,6 +262,13 @@ class KafkaShardSink:
             except KafkaException as error:
                 reports.on_own(topic, error.args[0])
                 raise
+
+    def _on_own(
+        self, reports: _Reports, topic: str, error: KafkaError | None, message: Message
+    ) -> None:
+        reports.on_own(topic, error)
+        if topic == self._own.seen:
+            self._seen.on_delivery(error, message)
 
     def _own_records(self, unit: Unit) -> Iterator[tuple[str, Any, Any, Any, int]]:
         own = self._own
@@ -301,11 +320,6 @@ class KafkaShardSink:
         return self._seen_since(0) if start and not found else found
 
     def _seen_since(self, start: int) -> list[bytes]:
-        self._seen = _SeenLog()
-        self._seen.stored = start
-        found: list[bytes] = []
-        for message in read_to_end(self._settings, self._own.seen, self._shard, start):
-            if (value := message.value()) is not None:
-                self._seen.add(message.offset() or 0, len(value))
-                found.append(value)
-        return found
+        self._seen = _SeenStart()
+        read = read_to_end(self._settings, self._own.seen, self._shard, start)
+        return [value for message in read if (value := message.value()) is not None]

@@ -18,6 +18,7 @@ from bridge.adapters.kafka.client import Settings
 from bridge.adapters.kafka.topics import Survey, ensure_mapped
 from bridge.adapters.kafka.worker import Worker
 from bridge.core.catalogue import UNKNOWN, Catalogue, TopicLimits
+from bridge.model.hosts import neighbourhood
 
 MAX_MADE: Final = 1000  # names come from outside: bounded
 MAX_MADE_BY_PEER: Final = 100
@@ -46,6 +47,7 @@ class TopicMaker:
         """The catalogue knows them afterwards, or that there is none. Returns those that were not
         made because `peer` is at its bound: its messages to them are refused, now. Raises
         SinkUnavailable."""
+        peer = neighbourhood(peer)
         if self._room(peer) <= 0 and time.monotonic() - self._looked < FRESH_S:
             if denied := topics - self._existing:
                 self._tell(peer)

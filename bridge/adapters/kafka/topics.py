@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
@@ -16,12 +17,16 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
     ConfigResource,
+    ConfigSource,
     NewTopic,
     OffsetSpec,
 )
 
 from bridge.adapters.kafka.client import (
+    ATTEMPT_S,
     CALL_TIMEOUT_S,
     MAX_MESSAGE_BYTES,
     Settings,
@@ -29,14 +34,19 @@ from bridge.adapters.kafka.client import (
     unavailable,
 )
 from bridge.core.catalogue import FOREVER_MS, UNKNOWN, TopicLimits
+from bridge.core.plan import own_replication
 from bridge.model.errors import ConfigError
 
 Offsets = dict[str, dict[int, int]]  # topic -> partition -> offset
 
 _log = logging.getLogger(__name__)
+_MINUTE_MS: Final = 60_000
 _HOUR_MS: Final = 3_600_000
+_MIB: Final = 1 << 20
 _GIB: Final = 1 << 30
+SEEN_LEAST_BYTES: Final = 128 * _MIB  # a start needs less than half of it (core/history.py)
 _BROKER_DEFAULT: Final = -1
+_OF_TOPIC: Final = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
 # No second attempt will make such a topic. (`retriable()` is not set in answers to an admin.)
 _HOPELESS: Final = frozenset(
     (
@@ -90,18 +100,21 @@ def own_configs(own: OwnTopics) -> dict[str, dict[str, str]]:
             "cleanup.policy": "compact",
             # A start reads all that is there, and what was removed is there until it is compacted:
             # soon after it was written, by size and by time (only closed segments are compacted),
-            # and the marks of removal an hour later. Acks and messages for other hosts are large,
-            # and gone from here a moment later.
+            # and the marks of removal two minutes later, which is longer than a start reads. Acks
+            # and messages for other hosts are large, and gone from here a moment later.
             "min.cleanable.dirty.ratio": "0.1",
-            "max.compaction.lag.ms": str(_HOUR_MS),
-            "segment.ms": str(_HOUR_MS),
-            "segment.bytes": str(16 << 20),
-            "delete.retention.ms": str(_HOUR_MS),
+            "max.compaction.lag.ms": str(10 * _MINUTE_MS),
+            "segment.ms": str(10 * _MINUTE_MS),
+            "segment.bytes": str(8 * _MIB),
+            "delete.retention.ms": str(2 * _MINUTE_MS),
         }
         | large,
         own.seen: {
             "cleanup.policy": "compact,delete",
-            "retention.ms": str(2 * _HOUR_MS),  # ids count for half an hour
+            # By size: ids count whatever their age, and a start needs the newest ones only.
+            "retention.ms": "-1",
+            "retention.bytes": str(4 * SEEN_LEAST_BYTES),
+            "segment.bytes": str(32 * _MIB),
             "segment.ms": str(_HOUR_MS // 4),
         }
         | large,
@@ -110,6 +123,32 @@ def own_configs(own: OwnTopics) -> dict[str, dict[str, str]]:
         own.rejects: month | {"retention.bytes": str(4 * _GIB)} | large,
         own.deadletter: {"cleanup.policy": "delete", "retention.ms": "-1"} | large,
     }
+
+
+# What earlier versions set: suffix of a topic, name of a setting. Others are the operator's choice.
+_EARLIER: Final = {
+    ("state", "max.compaction.lag.ms"): str(_HOUR_MS),
+    ("state", "segment.ms"): str(_HOUR_MS),
+    ("state", "segment.bytes"): str(16 * _MIB),
+    ("state", "delete.retention.ms"): str(_HOUR_MS),
+    ("seen", "retention.ms"): str(2 * _HOUR_MS),
+}
+_OF_NEW: Final = ("retention.bytes", "min.cleanable.dirty.ratio", "segment.bytes")
+
+
+def _outdated(
+    own: OwnTopics, topic: str, config: Mapping[str, str], is_set: Collection[str]
+) -> dict[str, str]:
+    """The settings of a topic of ours that an earlier version made and this one makes otherwise;
+    `is_set` are those that the topic has of its own."""
+    suffix, wanted = topic.removeprefix(f"{own.prefix}."), own_configs(own)[topic]
+    changes = {}
+    for key, value in wanted.items():
+        is_earlier = config.get(key) == _EARLIER.get((suffix, key))
+        is_unset = key not in is_set and (key in _OF_NEW or (suffix, key) in _EARLIER)
+        if config.get(key) != value and (is_earlier or is_unset):
+            changes[key] = value
+    return changes
 
 
 def ensure_topics(
@@ -127,9 +166,9 @@ def ensure_topics(
     `lenient`: another mapped topic that is closed to us is UNKNOWN, and the rest goes on."""
     admin = admin_client(settings)
     try:
-        there = _existing(admin)
+        there, copies = _existing(admin), _copies(admin)
         wanted = {
-            name: NewTopic(name, shards, _BROKER_DEFAULT, config=config)
+            name: NewTopic(name, shards, copies.replication, config=config | copies.config)
             for name, config in own_configs(own).items()
         } | {name: _mapped(name, is_kept=name in retained) for name in mapped}
         spared = wanted.keys() - own_configs(own).keys() - set(retained) if lenient else set()
@@ -137,11 +176,45 @@ def ensure_topics(
         _create(admin, [topic for topic in missing if topic.topic not in spared])
         closed = _try_to_create(admin, [topic for topic in missing if topic.topic in spared])
         facts = _facts(admin, wanted.keys() - closed, spared)
+        if _renew(admin, own):
+            facts |= _facts(admin, [own.state, own.seen])
+        _warn_of_one_copy(admin, wanted.keys() - closed)
     except KafkaException as error:
         raise unavailable("preparing topics", error) from error
     _check_own(own, facts)
     _check_retained(facts, retained)
     return {name: facts[name][0] if name in facts else TopicLimits(UNKNOWN) for name in wanted}
+
+
+def _renew(admin: AdminClient, own: OwnTopics) -> bool:
+    """Bring settings of an earlier version up to date, if we may; else `doctor` names them. Returns
+    whether something has changed."""
+    kind, changed, is_new = ConfigResource.Type.TOPIC, [], False
+    resources = [ConfigResource(kind, name) for name in (own.state, own.seen)]
+    for resource, future in admin.describe_configs(resources).items():
+        found = future.result()
+        values = {key: entry.value for key, entry in found.items()}
+        is_set = [key for key, entry in found.items() if entry.source == _OF_TOPIC]
+        if changes := _outdated(own, resource.name, values, is_set):
+            entries = [
+                ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+                for key, value in changes.items()
+            ]
+            changed.append(ConfigResource(kind, resource.name, incremental_configs=entries))
+    if not changed:
+        return False
+    for resource, future in admin.incremental_alter_configs(changed).items():
+        try:
+            future.result()
+            is_new = True
+            _log.info("topic %s has the settings of this version now", resource.name)
+        except KafkaException as error:
+            _log.warning(
+                "topic %s keeps the settings of an earlier version (%s): see 'msmq-bridge doctor'",
+                resource.name,
+                error.args[0].str(),
+            )
+    return is_new
 
 
 def _try_to_create(admin: AdminClient, topics: list[NewTopic]) -> set[str]:
@@ -163,7 +236,8 @@ def ensure_lease(settings: Settings, own: OwnTopics) -> None:
     admin = admin_client(settings)
     try:
         if own.lease not in _existing(admin):
-            _create(admin, [NewTopic(own.lease, 1, _BROKER_DEFAULT)])
+            copies = _copies(admin)
+            _create(admin, [NewTopic(own.lease, 1, copies.replication, config=copies.config)])
         partitions = _partitions(admin, own.lease)
     except KafkaException as error:
         raise unavailable("preparing topics", error) from error
@@ -297,6 +371,40 @@ def _existing(admin: AdminClient) -> dict[str, int]:
     return {name: len(topic.partitions) for name, topic in metadata.topics.items()}
 
 
+class _Copies(msgspec.Struct, frozen=True):
+    replication: int
+    config: dict[str, str]
+
+
+def _copies(admin: AdminClient) -> _Copies:
+    """Of a topic of ours: on three brokers three, two of which must have what is acknowledged.
+    (Kafka's own default is one, however many brokers there are.)"""
+    brokers = len(admin.list_topics(timeout=CALL_TIMEOUT_S).brokers)
+    if brokers < 2:
+        return _Copies(_BROKER_DEFAULT, {})
+    replication = own_replication(brokers)
+    return _Copies(replication, {"min.insync.replicas": "2"} if replication > 2 else {})
+
+
+def _warn_of_one_copy(admin: AdminClient, names: Collection[str]) -> None:
+    metadata = admin.list_topics(timeout=CALL_TIMEOUT_S)
+    brokers = len(metadata.brokers)
+    found = [
+        name
+        for name in sorted(names)
+        if name in metadata.topics
+        and any(len(part.replicas) == 1 for part in metadata.topics[name].partitions.values())
+    ]
+    if brokers > 1 and found:
+        _log.warning(
+            "%d of our topics have one copy on a cluster of %d brokers, %s first: what was "
+            "acknowledged is lost with that broker's disk; hint: see 'msmq-bridge map plan'",
+            len(found),
+            brokers,
+            found[0],
+        )
+
+
 def _create(admin: AdminClient, topics: list[NewTopic]) -> None:
     if not topics:
         return
@@ -346,11 +454,13 @@ def limits_of(partitions: int, config: Mapping[str, str]) -> TopicLimits:
 
 def _partitions(admin: AdminClient, name: str) -> int:
     """A topic that was just made may take a moment to be known everywhere."""
-    for _ in range(50):
+    deadline = time.monotonic() + CALL_TIMEOUT_S
+    while True:
         topic = admin.list_topics(name, timeout=CALL_TIMEOUT_S).topics[name]
         if topic.error is None and topic.partitions and _serves(admin, name, len(topic.partitions)):
             return len(topic.partitions)
-        if topic.error is not None and topic.error.code() in _HOPELESS:
+        is_hopeless = topic.error is not None and topic.error.code() in _HOPELESS
+        if is_hopeless or time.monotonic() > deadline:
             break
         admin.poll(0.1)
     raise KafkaException(topic.error or KafkaError(KafkaError._UNKNOWN_TOPIC))
@@ -360,7 +470,7 @@ def _serves(admin: AdminClient, name: str, partitions: int) -> bool:
     """Whether every leader takes requests already: metadata may be ahead of it."""
     places = {TopicPartition(name, n): OffsetSpec.latest() for n in range(partitions)}  # type: ignore[no-untyped-call]
     try:
-        for future in admin.list_offsets(places, request_timeout=CALL_TIMEOUT_S).values():
+        for future in admin.list_offsets(places, request_timeout=ATTEMPT_S).values():
             future.result()
     except KafkaException:
         return False
@@ -413,4 +523,11 @@ def _check_own(own: OwnTopics, facts: dict[str, tuple[TopicLimits, dict[str, str
             f"retention.ms is {retention}",
             where=f"topic {own.seen}",
             mend="set it to an hour or more",
+        )
+    size = int(facts[own.seen][1]["retention.bytes"])
+    if 0 <= size < SEEN_LEAST_BYTES:
+        raise ConfigError(
+            f"retention.bytes is {size}",
+            where=f"topic {own.seen}",
+            mend=f"set it to {SEEN_LEAST_BYTES} or more",
         )

@@ -17,7 +17,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable
 from http import HTTPStatus
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -29,6 +29,7 @@ from bridge.adapters.net.admin_answers import answer
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import AdminConfig
 from bridge.model.errors import ConfigError
+from bridge.model.hosts import neighbourhood
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ _ANY_NAME: Final = PROBES  # asked by load balancers under names that are not in
 OF_SENDERS: Final = frozenset(
     (
         "/api/streams",
+        "/api/streams/waiting",
         "/api/sessions",
         "/api/acks",
         "/api/refusals",
@@ -176,7 +178,7 @@ class WrongTokens:
         self._seen: OrderedDict[str, list[float]] = OrderedDict()
 
     def note(self, remote: str | None) -> None:
-        who, now = _neighbourhood(remote), time.monotonic()
+        who, now = neighbourhood(remote or ""), time.monotonic()
         seen = [at for at in self._seen.pop(who, []) if at > now - WINDOW_S]
         self._seen[who] = [*seen, now][-MOST_WRONG:]
         if len(self._seen) > MAX_ADDRESSES:
@@ -184,20 +186,9 @@ class WrongTokens:
 
     def wait_s(self, remote: str | None) -> int:
         """0: it may try."""
-        seen = self._seen.get(_neighbourhood(remote), [])
+        seen = self._seen.get(neighbourhood(remote or ""), [])
         left = seen[0] + WINDOW_S - time.monotonic() if len(seen) == MOST_WRONG else 0.0
         return int(left) + 1 if left > 0 else 0
-
-
-def _neighbourhood(remote: str | None) -> str:
-    """One customer has a whole /64 of IPv6 addresses."""
-    try:
-        address = ip_address(remote or "")
-    except ValueError:
-        return ""
-    if isinstance(address, IPv6Address):
-        return str(ip_network((address, 64), strict=False))
-    return str(address)
 
 
 def _name_in(host: str) -> str:

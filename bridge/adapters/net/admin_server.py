@@ -13,12 +13,16 @@ from aiohttp import web
 
 from bridge.adapters.net.admin_access import Access
 from bridge.adapters.net.admin_answers import answer, failure
+from bridge.adapters.net.admin_gate import HEAD_S, AdminGate
+from bridge.adapters.net.crowd import Hall
 from bridge.adapters.net.page_routes import PageRoutes, is_page
 from bridge.adapters.net.questions import flag
 from bridge.adapters.net.queue_routes import QueueRoutes
+from bridge.adapters.net.stream_routes import StreamRoutes
 from bridge.adapters.net.tls import CertificateReload, server_context, trust_clients
 from bridge.adapters.net.view_routes import ViewRoutes, Watched, without_senders
 from bridge.adapters.queue_desk import QueueDesk
+from bridge.adapters.stream_desk import StreamDesk
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import AdminConfig
 from bridge.model.errors import BridgeError, ConfigError
@@ -28,7 +32,6 @@ logger = logging.getLogger(__name__)
 
 TRACED: Final = ("id", "label", "correlation")
 MAX_BODY: Final = 64 * 1024
-IDLE_TIMEOUT_S: Final = 15.0  # also the time a peer has for the head of its request
 SHUTDOWN_TIMEOUT_S: Final = 2.0
 
 _HEADERS: Final = {
@@ -50,6 +53,10 @@ class Appliance(Protocol):
     @property
     def desk(self) -> QueueDesk | None:
         """The queues; None until they are there."""
+
+    @property
+    def streams(self) -> StreamDesk:
+        """The streams, for changes that an operator decides."""
 
     @property
     def watch(self) -> Watched:
@@ -78,16 +85,20 @@ class AdminServer:
         settings: AdminConfig | None = None,
         names: Iterable[str] = (),
         token_file: Path | None = None,
+        hall: Hall | None = None,
+        head_s: float = HEAD_S,
     ) -> None:
         """`names` are those of this machine, see AdminConfig.names; `token_file` counts unless
-        the settings name one."""
+        the settings name one; `hall` has the connections of all listeners."""
         self._appliance, self._telemetry = appliance, telemetry
         self._settings = settings or AdminConfig()
         self._access = Access(self._settings, names, telemetry, token_file)
         refused = self._access.refused_write
         self._queues = QueueRoutes(lambda: appliance.desk, refused)
+        self._streams = StreamRoutes(lambda: appliance.streams, refused)
         self._views = ViewRoutes(lambda: appliance.watch, refused, self._access.sees_senders)
         self._page = PageRoutes()
+        self._gate = AdminGate(telemetry, hall, head_s)
         self._runner: web.AppRunner | None = None
         self._renewal: asyncio.Task[None] | None = None
 
@@ -98,23 +109,21 @@ class AdminServer:
             self._application(),
             access_log=None,
             handle_signals=False,
-            keepalive_timeout=IDLE_TIMEOUT_S,
+            keepalive_timeout=self._gate.head_s,
             lingering_time=0,
             max_line_size=4096,
             max_field_size=4096,
             shutdown_timeout=SHUTDOWN_TIMEOUT_S,
         )
         await runner.setup()
+        assert runner.server is not None
         try:
-            await web.TCPSite(runner, host, port, ssl_context=context).start()
-        except OSError as error:
+            address = await self._gate.start(runner.server, host, port, context)
+        except ConfigError:
             await runner.cleanup()
-            what = f"cannot listen on {_joined(host, port)} ({error.strerror or error})"
-            mend = "choose another port or address, or stop what uses it"
-            raise ConfigError(what, where="listen.admin", mend=mend) from error
+            raise
         self._runner = runner
-        bound = runner.addresses[0]
-        return _joined(bound[0], bound[1])
+        return address
 
     def _context(self) -> ssl.SSLContext | None:
         certificate = self._settings.certificate
@@ -130,6 +139,7 @@ class AdminServer:
     async def stop(self) -> None:
         if self._renewal is not None:
             self._renewal.cancel()
+        self._gate.stop()
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
@@ -145,6 +155,7 @@ class AdminServer:
         application.router.add_get("/api/access", self._access_told)
         self._queues.register(application.router)
         self._views.register(application.router)
+        self._streams.register(application.router)
         self._page.register(application.router)
         return application
 
@@ -187,8 +198,12 @@ class AdminServer:
     @web.middleware
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Every answer, an error's too, carries the same headers; an error is JSON."""
-        refused = self._access.refused(request, is_page=is_page(request.path))
-        response = refused if refused is not None else await _handled(request, handler)
+        self._gate.began(request.protocol)
+        try:
+            refused = self._access.refused(request, is_page=is_page(request.path))
+            response = refused if refused is not None else await _handled(request, handler)
+        finally:
+            self._gate.ended(request.protocol)
         for name, value in _HEADERS.items():
             response.headers.setdefault(name, value)
         return response
@@ -212,7 +227,3 @@ def _in_words(verdict: dict[str, Any]) -> dict[str, Any]:
         return verdict
     name = class_name(verdict["class"])
     return verdict | {"class_name": name, "words": meaning_of(name)}
-
-
-def _joined(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

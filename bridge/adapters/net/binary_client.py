@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from typing import Final, assert_never, cast
 
+from bridge.adapters.net.addresses import host_of
 from bridge.adapters.net.connection import now
 from bridge.adapters.net.host_names import resolving
 from bridge.model.errors import Unavailable
@@ -42,8 +43,8 @@ class _ClientConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        peer = transport.get_extra_info("peername") or ("?",)  # it may be gone already
-        self._execute(self._outgoing.connected(peer[0], now()))
+        peer = host_of(transport.get_extra_info("peername"))
+        self._execute(self._outgoing.connected(peer, now()))
         self._arm_timer()
 
     def data_received(self, data: bytes) -> None:

@@ -110,10 +110,12 @@ class BinaryServer:
         if remote in (NULL_GUID, self._local):
             return "impossible-guid"  # no other queue manager has it
         known = self._known_senders
-        if known is None or known.pin == "off" or not known.is_elsewhere(str(remote), peer):
+        if known is None or known.pin == "off":
             return ""
-        if known.bars(str(remote), peer):
-            return "pinned-elsewhere"
+        if why := known.why_barred(str(remote), peer):
+            return why
+        if not known.is_elsewhere(str(remote), peer):
+            return ""
         self._telemetry.refused(
             "moved-guid",
             peer,
@@ -176,6 +178,16 @@ class BinaryServer:
         session = connection.session
         if self._known_senders is not None and not connection.initiated:
             self._known_senders.heard(str(session.remote), session.peer, time.time())
+
+    def bars(self, connection: Connection) -> str:
+        """It may have been known nowhere when its session began."""
+        session, known = connection.session, self._known_senders
+        return "" if known is None else known.why_barred(str(session.remote), session.peer)
+
+    def claims(self, connection: Connection, batches: int) -> None:
+        session = connection.session
+        if self._known_senders is not None:
+            self._known_senders.claim(str(session.remote), session.peer, batches)
 
     def used(self, connection: Connection) -> None:
         self._crowd.used(connection)

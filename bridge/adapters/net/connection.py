@@ -10,8 +10,10 @@ from math import inf
 from typing import Final, Protocol, assert_never, cast
 
 from bridge.adapters.intake import Intake
+from bridge.adapters.net.addresses import host_of, port_of
 from bridge.adapters.telemetry import SessionFacts, Telemetry
 from bridge.config import Address
+from bridge.core.waiting_streams import Turn
 from bridge.model.verdict import Outcome, Verdict
 from bridge.protocol.binary.session import Session
 from bridge.protocol.commands import (
@@ -48,6 +50,8 @@ class Owner(Protocol):
     def made(self, connection: Connection) -> None: ...
     def opened(self, connection: Connection) -> None: ...
     def heard(self, connection: Connection) -> None: ...
+    def bars(self, connection: Connection) -> str: ...
+    def claims(self, connection: Connection, batches: int) -> None: ...
     def used(self, connection: Connection) -> None: ...
     def delivered(self, connection: Connection, tokens: Sequence[int]) -> None: ...
     def holds(self, connection: Connection, more: int) -> None: ...
@@ -81,8 +85,10 @@ class Connection(asyncio.BufferedProtocol):
         self._was_open = False
         self._was_heard = False  # a message of it was accepted
         self.is_router = False  # it may hand on messages of others
+        self._turn = Turn()
         self._brought = 0  # messages that the last read had
         self._read_at = 0.0
+        self.heard_at = 0.0  # by the clock of the loop
         self._is_resting = False
         self._is_leaving = False
         self._shards: set[int] = set()  # that its messages go to; none before its handshake
@@ -98,10 +104,12 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._loop = asyncio.get_running_loop()
-        peer = transport.get_extra_info("peername") or ("?", 0)  # it may be gone already
-        self.host, self.name = peer[0], f"{peer[0]}:{peer[1]}"
+        peer = transport.get_extra_info("peername")
+        self.host = host_of(peer)
+        self.name = str(Address(self.host, port_of(peer)))
         began = self._began = now()
-        self.session = self._make_session(peer[0], began)
+        self.heard_at = self._loop.time()
+        self.session = self._make_session(self.host, began)
         self._owner.made(self)
         self._telemetry.session_opened()
         self._throttle()
@@ -116,6 +124,7 @@ class Connection(asyncio.BufferedProtocol):
         self._telemetry.bytes_received(nbytes)
         self._bytes += nbytes
         self._brought = 0
+        self.heard_at = self._loop.time()
         self._apply(BytesReceived(bytes(_BUFFER[:nbytes])))
         if 0 < self._brought < FEW:
             self._maybe_rest()
@@ -193,7 +202,7 @@ class Connection(asyncio.BufferedProtocol):
     def _maybe_rest(self) -> None:
         """Who sends few at a time, but again and again, is read a little later: each read costs as
         much as many messages do, and until the commit under way is done nobody misses them."""
-        before, self._read_at = self._read_at, self._loop.time()
+        before, self._read_at = self._read_at, self.heard_at
         if self._read_at - before < REST_S:
             self._is_resting = True
             self._throttle()
@@ -226,7 +235,8 @@ class Connection(asyncio.BufferedProtocol):
         for command in commands:
             match command:
                 case Send():
-                    self._transport.write(command.data)
+                    if not self._transport.is_closing():  # else asyncio complains of each write
+                        self._transport.write(command.data)
                 case Accept():
                     self._submit(command)
                 case Close():
@@ -246,6 +256,10 @@ class Connection(asyncio.BufferedProtocol):
                     assert_never(command)
 
     def _submit(self, command: Accept) -> None:
+        if why := self._owner.bars(self):
+            self.hang_up(why)
+            return
+        self._owner.claims(self, 1)
         batch = command.batch
         self._brought = len(command.messages)
         self._unacked.append((self.session.received.received, self._loop.time()))
@@ -255,10 +269,15 @@ class Connection(asyncio.BufferedProtocol):
             if not self._was_heard and any(v.outcome is Outcome.ACCEPTED for v in verdicts):
                 self._was_heard = True
                 self._owner.heard(self)
+            self._owner.claims(self, -1)
             self._apply(Decided(batch, verdicts))
 
         remote = self.session.remote
-        self._use(self._intake.submit(command.messages, on_decided, remote, self.is_router))
+        self._use(
+            self._intake.submit(
+                command.messages, on_decided, remote, self.is_router, turn=self._turn
+            )
+        )
 
     def _on_close(self, command: Close) -> None:
         self._telemetry.session_closed(command.reason)

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from ipaddress import IPv6Address, ip_address, ip_network
 from itertools import islice
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from bridge.adapters.net.files import most_connections
+from bridge.core.ranks import Ranks
+from bridge.model.hosts import neighbourhood
 
 LOOK: Final = 64  # sessions, those used longest ago, that are asked whether they are idle
 FEW: Final = 16  # connections
@@ -41,58 +42,6 @@ class Guest(Protocol):
 
 
 G = TypeVar("G", bound=Guest)
-
-
-def neighbourhood(host: str) -> str:
-    """The unit that is counted: an IPv4 address, or a /64, which one IPv6 host has to itself."""
-    try:
-        address = ip_address(host.partition("%")[0])
-    except ValueError:
-        return host
-    if not isinstance(address, IPv6Address):
-        return host
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(ip_network((address, 64), strict=False))
-
-
-class Ranks:
-    """How many each address has; the one with the most is found without a search."""
-
-    def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-        self._having: dict[int, OrderedDict[str, None]] = {}
-        self.most = 0
-
-    def __getitem__(self, address: str) -> int:
-        return self._counts.get(address, 0)
-
-    def __len__(self) -> int:
-        return len(self._counts)
-
-    def change(self, address: str, step: int) -> None:
-        """`step` is 1 or -1."""
-        count = self[address]
-        self._take_out(address, count)
-        count += step
-        if count:
-            self._counts[address] = count
-            self._having.setdefault(count, OrderedDict())[address] = None
-        else:
-            del self._counts[address]
-        if count > self.most or self.most not in self._having:
-            self.most = count
-
-    def _take_out(self, address: str, count: int) -> None:
-        if count:
-            having = self._having[count]
-            del having[address]
-            if not having:
-                del self._having[count]
-
-    def heaviest(self) -> str:
-        """Of several the one that has had that many for longest."""
-        return next(iter(self._having[self.most]))
 
 
 class _Place(Generic[G]):

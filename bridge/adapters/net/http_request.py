@@ -55,6 +55,7 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     peer: str  # an IP address, without port and zone
     local: str  # ours
     secure: bool
+    peer_names: tuple[str, ...] = ()  # of its certificate, see `tls.names_of`
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +69,14 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
     expects: bool  # a word from us before it sends the body
     parser: h11.Connection
 
-    def request(self, body: bytes, peer: str, local: str, secure: bool) -> HttpRequest:
+    def request(
+        self,
+        body: bytes,
+        peer: str,
+        local: str,
+        secure: bool,
+        peer_names: tuple[str, ...] = (),
+    ) -> HttpRequest:
         raw = self.raw
         if self.chunked:  # the chunks are gone
             raw = _TRANSFER.sub(b"Content-Length: %d\r\n" % len(body), raw)
@@ -81,6 +89,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True):
             peer=peer,
             local=local,
             secure=secure,
+            peer_names=peer_names,
         )
 
 

@@ -261,7 +261,7 @@ class HttpSession(ServedStream):
         self._requests += 1
         came = self._loop.time()
         try:
-            request = head.request(body, self.peer, self.local, self.secure)
+            request = head.request(body, self.peer, self.local, self.secure, self.peer_names)
             status = await self._owner.handle(request)
             if status not in _PHRASES:
                 raise ValueError(f"{status} is not a status that SRMP has")

@@ -8,7 +8,7 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from bridge.adapters.net.ports import cannot_listen
+from bridge.adapters.net.ports import cannot_listen, for_both_families
 from bridge.config import Address
 
 BACKLOG: Final = 1024  # connections that the kernel keeps for us
@@ -21,7 +21,11 @@ async def listen(
     """The listener, and `host:port` as it really is; ConfigError (`where`) if it cannot be."""
     loop = asyncio.get_running_loop()
     try:
-        server = await loop.create_server(make, host, port, backlog=ACCEPTS)
+        both = for_both_families(host, port, socket.SOCK_STREAM)
+        if both is not None:
+            server = await loop.create_server(make, sock=both, backlog=ACCEPTS)
+        else:
+            server = await loop.create_server(make, host, port, backlog=ACCEPTS)
     except OSError as error:
         raise cannot_listen(host, port, where, error) from error
     for listener in server.sockets:  # asyncio has one number for both

@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, cast
 
-from bridge.adapters.net.crowd import neighbourhood
-from bridge.adapters.net.ports import cannot_listen
+from bridge.adapters.net.ports import cannot_listen, for_both_families
 from bridge.config import Address
 from bridge.model.errors import WireError
 from bridge.model.guid import Guid
+from bridge.model.hosts import neighbourhood
 from bridge.wire.binary.ping import Ping
 
 PATIENCE_S: Final = 1.0  # Ping Response Timer
@@ -39,7 +40,11 @@ class PingServer(asyncio.DatagramProtocol):
     async def start(self, host: str, port: int) -> str:
         loop = asyncio.get_running_loop()
         try:
-            await loop.create_datagram_endpoint(lambda: self, (host, port))
+            both = for_both_families(host, port, socket.SOCK_DGRAM)
+            if both is not None:
+                await loop.create_datagram_endpoint(lambda: self, sock=both)
+            else:
+                await loop.create_datagram_endpoint(lambda: self, (host, port))
         except OSError as error:
             raise cannot_listen(host, port, "listen.ping", error) from error
         assert self._transport is not None

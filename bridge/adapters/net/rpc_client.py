@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Final, Self, assert_never
 
 from bridge.adapters.net.host_names import resolving
@@ -28,6 +28,7 @@ class RpcClient:
     ) -> None:
         self._client, self._reader, self._writer = client, reader, writer
         self._calls: dict[int, asyncio.Future[bytes]] = {}
+        self._turn = asyncio.Lock()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._error: BridgeError | None = None
         self._task = asyncio.create_task(self._read())
@@ -70,7 +71,12 @@ class RpcClient:
         return self._client.group
 
     async def call(self, opnum: int, stub: Stub, timeout: float | None = CALL_S) -> bytes:
-        """The response stub; raises Fault, RpcUnavailable. Cancel it and the server hears it."""
+        """The response stub; raises Fault, RpcUnavailable. Cancel it and the server hears it. A
+        server that takes one call at a time gets one: the others wait for their turn."""
+        async with nullcontext() if self._client.is_concurrent else self._turn:
+            return await self._call(opnum, stub, timeout)
+
+    async def _call(self, opnum: int, stub: Stub, timeout: float | None) -> bytes:
         if self._error is not None:
             raise RpcUnavailable(f"the connection is closed ({self._error})")
         call_id, buffers = self._client.call(opnum, stub)

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Final, Protocol, assert_never, cast
 
+from bridge.adapters.net.addresses import host_of, port_of
 from bridge.adapters.net.connection import LINGER_S, now
 from bridge.adapters.telemetry import SessionFacts, Telemetry
+from bridge.config import Address
 from bridge.protocol.commands import Close
 from bridge.protocol.events import BytesReceived, PeerClosed, Tick
 from bridge.protocol.rpc.association import Association, State
@@ -83,13 +85,13 @@ class RpcConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._loop = asyncio.get_running_loop()
-        peer = transport.get_extra_info("peername") or ("?", 0)  # it may be gone already
-        local = transport.get_extra_info("sockname") or ("?", 0)
-        self.host, self.name = peer[0], f"{peer[0]}:{peer[1]}"
+        peer, local = (transport.get_extra_info(end) for end in ("peername", "sockname"))
+        self.host = host_of(peer)
+        self.name = str(Address(self.host, port_of(peer)))
         for option in _KEEP_ALIVE:
             transport.get_extra_info("socket").setsockopt(*option)
         self._began = now()
-        self.association = self._associate(peer[0], (local[0], local[1]))
+        self.association = self._associate(self.host, (host_of(local), port_of(local)))
         self._owner.made(self)
         self._arm_timer()
 
@@ -165,7 +167,8 @@ class RpcConnection(asyncio.BufferedProtocol):
         for command in commands:
             match command:
                 case Transmit():
-                    self._transport.writelines(command.buffers)
+                    if not self._transport.is_closing():
+                        self._transport.writelines(command.buffers)
                 case Invoke():
                     self._invoke(command)
                 case Withdraw():

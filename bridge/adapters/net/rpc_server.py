@@ -16,10 +16,11 @@ from typing import Final
 
 from bridge.adapters.kerberos import Kerberos
 from bridge.adapters.net.connection import now
-from bridge.adapters.net.crowd import Crowd, Hall, neighbourhood
+from bridge.adapters.net.crowd import Crowd, Hall
 from bridge.adapters.net.listening import listen
 from bridge.adapters.net.rpc_connection import CROWDED, RpcConnection
 from bridge.adapters.telemetry import Telemetry
+from bridge.model.hosts import neighbourhood
 from bridge.protocol.rpc.association import Association
 from bridge.protocol.rpc.calls import AuthLevel, Interface
 from bridge.protocol.rpc.dialogue import Limits, Runtime
@@ -36,6 +37,7 @@ HELD: Final = 256 << 20  # bytes of requests and answers, of all connections
 STRANGERS: Final = 1_000  # connections that are not bound, or have not proved a name that they need
 MOST: Final = 10_000  # connections
 PER_ADDRESS: Final = 1024  # of them
+MOST_OLD: Final = 10_000  # users that are named in the log
 
 
 class RpcProcess:
@@ -51,8 +53,11 @@ class RpcProcess:
         limits: Limits | None = None,
         hall: Hall | None = None,
         per_address: int = PER_ADDRESS,
+        old_ntlm: bool = False,
     ) -> None:
         self.telemetry = telemetry
+        self._on_old = self._log_old if old_ntlm else None
+        self._old: set[str] = set()  # users that have been named in the log
         self.limits = limits or Limits()
         self._crowd: Crowd[RpcConnection] = Crowd(
             hall, per_address=per_address, strangers=STRANGERS, most=MOST
@@ -91,7 +96,19 @@ class RpcProcess:
             guesses=self._guesses,
             peer=neighbourhood(peer),
             strong=level >= AuthLevel.INTEGRITY,
+            on_old=self._on_old,
         )
+
+    def _log_old(self, peer: str, user: str) -> None:
+        """Once for each user; only users with the right password come here."""
+        if user not in self._old and len(self._old) < MOST_OLD:
+            self._old.add(user)
+            _log.warning(
+                "rpc.old_ntlm: %s at %s logs on with an NTLM2-session response, "
+                "from which its password hash can be found; let it send NTLMv2",
+                user,
+                peer,
+            )
 
     def _negotiate(self, level: AuthLevel, peer: str) -> Acceptor | None:
         ntlm = self._ntlm(level, peer)

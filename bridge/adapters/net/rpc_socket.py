@@ -67,11 +67,21 @@ class RpcSocket:
         return self.finish(self.start(opnum, stub, timeout), timeout)
 
     def start(self, opnum: int, stub: Stub, timeout: float | None = CALL_S) -> int:
-        """Send a call; its id is what `finish` wants."""
+        """Send a call; its id is what `finish` wants. If the server takes one call at a time, this
+        waits for the answer to the call that is under way."""
         self._require_usable()
+        self._await_turn(timeout)
         call_id, buffers = self._client.call(opnum, stub)
         self._send(b"".join(buffers), _deadline(timeout))
         return call_id
+
+    def _await_turn(self, timeout: float | None) -> None:
+        deadline = _deadline(timeout)
+        while self._client.is_busy:
+            try:
+                self._receive(deadline)
+            except TimeoutError as error:
+                raise RpcUnavailable(f"{self._address}: no answer within {timeout:g} s") from error
 
     def finish(self, call_id: int, timeout: float | None = CALL_S) -> bytes:
         """After a time-out the call is given up, and the server is told."""

@@ -7,7 +7,6 @@ raised there; a task that is busy elsewhere is not disturbed.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import math
 import ssl
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import Any, Final, cast
 
 from bridge.adapters.net.http_request import Refusal, Refused
 from bridge.adapters.net.tls_stream import TlsStream
+from bridge.model.hosts import canonical, without_scope
 
 AHEAD: Final = 64 << 10  # bytes that are read before anybody asks for them
 
@@ -96,6 +96,11 @@ class ServedStream(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         self.choked = False
         self._wake()
+
+    @property
+    def peer_names(self) -> tuple[str, ...]:
+        """Of the certificate that the client has shown."""
+        return () if self._tls is None else self._tls.peer_names
 
     # -- waiting ----------------------------------------------------------------------------
 
@@ -209,5 +214,4 @@ def _ip(address: Any) -> str:
     """None if the other side has gone already."""
     if address is None:
         return ""
-    found = ipaddress.ip_address(address[0].partition("%")[0])
-    return str(getattr(found, "ipv4_mapped", None) or found)
+    return without_scope(canonical(str(address[0])))

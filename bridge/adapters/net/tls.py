@@ -6,8 +6,9 @@ import asyncio
 import logging
 import os
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, Literal, NoReturn, TypeAlias
+from typing import Any, Final, Literal, NoReturn, TypeAlias
 
 from bridge.model.errors import ConfigError
 
@@ -16,6 +17,10 @@ _log = logging.getLogger(__name__)
 Profile: TypeAlias = Literal["modern", "legacy"]
 
 CHECK_S: Final = 5.0
+_ALTERNATIVES: Final = ("DNS", "IP Address", "URI", "email")
+_MOST_NAMES: Final = 100
+_LONGEST_NAME: Final = 260
+_LEGACY_SERVER: Final = 0x4  # SSL_OP_LEGACY_SERVER_CONNECT; named by Python 3.12
 _LEGACY: Final = "HIGH:MEDIUM:!aNULL:!eNULL:!PSK:!SRP:@SECLEVEL=0"
 
 
@@ -40,6 +45,32 @@ def trust_clients(context: ssl.SSLContext, ca_file: Path) -> None:
     context.verify_mode = ssl.CERT_OPTIONAL
 
 
+def require_clients(context: ssl.SSLContext, ca_file: Path) -> None:
+    """A client must show a certificate that these have signed, in each connection: none is taken
+    up again by a ticket."""
+    trust_clients(context, ca_file)
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.options |= ssl.OP_NO_TICKET
+    context.num_tickets = 0
+
+
+def names_of(certificate: Mapping[str, Any]) -> tuple[str, ...]:
+    """`cn:…` and `san:…` of a certificate as `ssl.SSLObject.getpeercert` gives it, small letters;
+    those that are longer than a name in `allow` may be are left out."""
+    found = [
+        f"cn:{value}"
+        for part in certificate.get("subject", ())
+        for key, value in part
+        if key == "commonName"
+    ]
+    found += [
+        f"san:{value}"
+        for kind, value in certificate.get("subjectAltName", ())
+        if kind in _ALTERNATIVES and isinstance(value, str)
+    ]
+    return tuple(name.lower() for name in found[:_MOST_NAMES] if len(name) <= _LONGEST_NAME)
+
+
 def pinned_context(certificate: Path) -> ssl.SSLContext:
     """Trusts this very certificate, or who signed it if that is in the file; by any name."""
     context = client_context(certificate)
@@ -49,12 +80,15 @@ def pinned_context(certificate: Path) -> ssl.SSLContext:
 
 
 def client_context(ca_file: Path | None = None, profile: Profile = "modern") -> ssl.SSLContext:
-    """Trusts `ca_file`, or what the system trusts."""
+    """Trusts `ca_file`, or what the system trusts. `legacy` also talks to servers that speak TLS
+    1.0 and do not know secure renegotiation (RFC 5746), as old Windows."""
     try:
         context = ssl.create_default_context(cafile=ca_file)
     except OSError as error:
         raise _no_certificates(error, ca_file) from error
     _apply(context, profile)
+    if profile == "legacy":
+        context.options |= _LEGACY_SERVER
     return context
 
 

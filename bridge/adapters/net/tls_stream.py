@@ -10,6 +10,8 @@ import ssl
 from contextlib import suppress
 from typing import Final
 
+from bridge.adapters.net.tls import names_of
+
 _READ: Final = 64 << 10
 
 
@@ -20,6 +22,7 @@ class TlsStream:
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
         self._greeted = False
+        self.peer_names: tuple[str, ...] = ()  # of the certificate that the client has shown
         self.ended = False  # the peer has said that it sends no more
 
     def feed(self, data: memoryview, plain: bytearray) -> None:
@@ -29,6 +32,7 @@ class TlsStream:
             if not self._greeted:
                 self._tls.do_handshake()
                 self._greeted = True
+                self.peer_names = names_of(self._tls.getpeercert() or {})
             with suppress(ssl.SSLZeroReturnError):  # instead of nothing, if we have ended, too
                 while chunk := self._tls.read(_READ):
                     plain += chunk

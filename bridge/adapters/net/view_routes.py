@@ -47,7 +47,9 @@ LISTS: Final = {
 }
 _ASKED: Final = ("offset", "limit", "search", "sort", "order")
 # Of the status: GUIDs and addresses of senders, their streams, where their messages go.
-NAMES_SENDERS: Final = ("sessions", "stream_list", "acks_by_peer", "forwards", "cloned_guids")
+NAMES_SENDERS: Final = (
+    *("sessions", "stream_list", "waiting_stream_list", "acks_by_peer", "forwards", "cloned_guids"),
+)
 _CLONES: Final = "clones"  # the check of the doctor that names GUIDs and addresses
 Refuse = Callable[[web.Request], web.Response | None]
 

@@ -10,13 +10,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
 from typing import Any, Self, TypeVar, assert_never
 
-from bridge.adapters.net.rpc_client import RpcClient
-from bridge.adapters.reader.place import IN_FLIGHT, Place
-from bridge.config import Address
-from bridge.model.errors import ProtocolError, RpcUnavailable
-from bridge.protocol.rpc.calls import Fault
+from bridge.adapters.reader.async_links import AsyncLink, connect
+from bridge.adapters.reader.place import Place
+from bridge.model.errors import RpcUnavailable
 from bridge.protocol.rpc.reader.drain import Drain
-from bridge.protocol.rpc.reader.finding import MAPPER, PORTS, READER, port_in, question
 from bridge.protocol.rpc.reader.names import Target, target
 from bridge.protocol.rpc.reader.orders import move, peek_at, purge
 from bridge.protocol.rpc.reader.packets import Key, Read
@@ -24,7 +21,6 @@ from bridge.protocol.rpc.reader.running import Running
 from bridge.protocol.rpc.reader.scan import WINDOW, Scan
 from bridge.protocol.rpc.reader.spelling import Spelling
 from bridge.protocol.rpc.reader.steps import (
-    Answer,
     Answers,
     Ask,
     Batch,
@@ -32,42 +28,8 @@ from bridge.protocol.rpc.reader.steps import (
     Flow,
     Pause,
 )
-from bridge.wire.rpc.endpoint_mapper import Mapped
-from bridge.wire.rpc.stub import Request
 
 T = TypeVar("T")
-
-
-async def connect(place: Place) -> RpcClient:
-    """RR-43: the mapper first; without one the ports that Windows uses."""
-    if place.port is not None:
-        return await _open(place, place.port)
-    try:
-        port = await _mapped(place)
-    except RpcUnavailable:
-        first, second = PORTS
-        try:
-            return await _open(place, first)
-        except RpcUnavailable:
-            return await _open(place, second)
-    return await _open(place, port)
-
-
-async def _mapped(place: Place) -> int:
-    address = Address(place.host, place.mapper_port)
-    asked = question()
-    async with await RpcClient.connect(address, MAPPER, timeout=place.connect_s) as mapper:
-        try:
-            answer = await mapper.call(asked.OPNUM, asked.pack(), place.connect_s)
-        except Fault as fault:
-            raise ProtocolError("endpoint-mapper", str(fault)) from fault
-    return port_in(Mapped.unpack(answer))
-
-
-async def _open(place: Place, port: int) -> RpcClient:
-    return await RpcClient.connect(
-        Address(place.host, port), READER, credentials=place.credentials, timeout=place.connect_s
-    )
 
 
 class AsyncRemoteReader:
@@ -77,11 +39,11 @@ class AsyncRemoteReader:
         self,
         place: Place,
         *,
-        connect: Callable[[Place], Awaitable[RpcClient]] = connect,
+        connect: Callable[[Place], Awaitable[AsyncLink]] = connect,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._place, self._connect, self._sleep = place, connect, sleep
-        self._rpc: RpcClient | None = None
+        self._link: AsyncLink | None = None
         self._spelling = Spelling()
         self._was_connected = self._is_closed = False
 
@@ -203,34 +165,29 @@ class AsyncRemoteReader:
 
     async def _ask(self, step: Ask) -> Answers:
         """Calls in flight together; their answers in the order of the calls."""
-        rpc = await self._connected()
         timeout = self._place.call_s + step.wait_ms / 1000
-        answers: list[Answer] = []
-        for start in range(0, len(step.requests), IN_FLIGHT):
-            some = step.requests[start : start + IN_FLIGHT]
-            calls = (_call(rpc, request, timeout) for request in some)
-            try:
-                answers += await asyncio.gather(*calls)
-            except RpcUnavailable as error:
-                raise ConnectionLost(str(error)) from error
-        return tuple(answers)
+        link = await self._connected()
+        try:
+            return tuple(await link.ask(step.requests, timeout))
+        except RpcUnavailable as error:
+            raise ConnectionLost(str(error)) from error
 
-    async def _connected(self) -> RpcClient:
-        if self._rpc is None:
+    async def _connected(self) -> AsyncLink:
+        if self._link is None:
             try:
-                self._rpc = await self._connect(self._place)
+                self._link = await self._connect(self._place)
             except RpcUnavailable as error:
                 if not self._was_connected:  # nobody has ever been there: no use in waiting
                     raise
                 raise ConnectionLost(str(error)) from error
             self._was_connected = True
-        return self._rpc
+        return self._link
 
     async def drop(self) -> None:
         """RR-56: a NACK for everything that is not ended."""
-        rpc, self._rpc = self._rpc, None
-        if rpc is not None:
-            await rpc.close()
+        link, self._link = self._link, None
+        if link is not None:
+            await link.close()
 
     async def close(self) -> None:
         """What a job has not ended goes back to its queue."""
@@ -242,10 +199,3 @@ class AsyncRemoteReader:
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
-
-
-async def _call(rpc: RpcClient, request: Request, timeout: float) -> Answer:
-    try:
-        return request.RESPONSE.unpack(await rpc.call(request.OPNUM, request.pack(), timeout))
-    except Fault as fault:
-        return fault

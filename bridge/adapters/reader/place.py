@@ -21,6 +21,7 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     port: int | None = None
     mapper_port: int = 135
     credentials: Credentials | None = None  # None: anonymous, which few hosts allow
+    exclusive: bool = False  # open queues so that nobody else can receive from them
     call_s: float = CALL_S
     connect_s: float = CONNECT_S
 
@@ -28,4 +29,4 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     def client(self) -> Client:
         """RR-45: honest. Only Kerberos needs a domain that knows us."""
         package = self.credentials.package if self.credentials else ""
-        return Client(workgroup=package != "kerberos")
+        return Client(workgroup=package != "kerberos", exclusive=self.exclusive)

@@ -14,19 +14,15 @@ twice. One thread at a time.
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
 from typing import Any, Self, TypeVar, assert_never
 
-from bridge.adapters.net.rpc_socket import RpcSocket
-from bridge.adapters.reader.place import IN_FLIGHT, Place
-from bridge.config import Address
-from bridge.model.errors import ProtocolError, RpcUnavailable
-from bridge.protocol.rpc.calls import Fault
+from bridge.adapters.reader.place import Place
+from bridge.adapters.reader.sync_links import Link, connect
+from bridge.model.errors import RpcUnavailable
 from bridge.protocol.rpc.reader.cuts import PER_PART, cuts
 from bridge.protocol.rpc.reader.drain import Drain
-from bridge.protocol.rpc.reader.finding import MAPPER, PORTS, READER, port_in, question
 from bridge.protocol.rpc.reader.names import Target, target
 from bridge.protocol.rpc.reader.orders import move, peek_at, purge
 from bridge.protocol.rpc.reader.packets import Key, Read
@@ -34,7 +30,6 @@ from bridge.protocol.rpc.reader.running import Running
 from bridge.protocol.rpc.reader.scan import WINDOW, Scan
 from bridge.protocol.rpc.reader.spelling import Spelling
 from bridge.protocol.rpc.reader.steps import (
-    Answer,
     Answers,
     Ask,
     Batch,
@@ -42,57 +37,25 @@ from bridge.protocol.rpc.reader.steps import (
     Flow,
     Pause,
 )
-from bridge.wire.rpc.endpoint_mapper import Mapped
-from bridge.wire.rpc.stub import Request
 
 T = TypeVar("T")
 Sleep = Callable[[float], None]
 
 
-def connect(place: Place) -> RpcSocket:
-    """RR-43: the mapper first; without one the ports that Windows uses."""
-    if place.port is not None:
-        return _open(place, place.port)
-    try:
-        port = _mapped(place)
-    except RpcUnavailable:
-        first, second = PORTS
-        try:
-            return _open(place, first)
-        except RpcUnavailable:
-            return _open(place, second)
-    return _open(place, port)
-
-
-def _mapped(place: Place) -> int:
-    address = Address(place.host, place.mapper_port)
-    with RpcSocket(address, MAPPER, timeout=place.connect_s) as mapper:
-        asked = question()
-        try:
-            answer = mapper.call(asked.OPNUM, asked.pack(), place.connect_s)
-        except Fault as fault:
-            raise ProtocolError("endpoint-mapper", str(fault)) from fault
-    return port_in(Mapped.unpack(answer))
-
-
-def _open(place: Place, port: int) -> RpcSocket:
-    address = Address(place.host, port)
-    return RpcSocket(address, READER, credentials=place.credentials, timeout=place.connect_s)
-
-
 class RemoteReader:
     """Connects when it is needed. Raises Refused (the server's reason), BindRefused (credentials),
-    Unavailable (nobody there, or not for long enough) and IllegalName."""
+    Unavailable (no answer, or not for long enough), NotOffered (the host speaks MS-MQQP only, which
+    cannot do it) and IllegalName."""
 
     def __init__(
         self,
         place: Place,
         *,
-        connect: Callable[[Place], RpcSocket] = connect,
+        connect: Callable[[Place], Link] = connect,
         sleep: Sleep = time.sleep,
     ) -> None:
         self._place, self._connect, self._sleep = place, connect, sleep
-        self._rpc: RpcSocket | None = None
+        self._link: Link | None = None
         self._spelling = Spelling()
         self._was_connected = self._is_closed = False
 
@@ -212,37 +175,29 @@ class RemoteReader:
 
     def _ask(self, step: Ask) -> Answers:
         """Calls in flight together; their answers in the order of the calls."""
-        rpc = self._connected()
         timeout = self._place.call_s + step.wait_ms / 1000
-        under_way: deque[tuple[Request, int]] = deque()
-        answers: list[Answer] = []
+        link = self._connected()
         try:
-            for request in step.requests:
-                if len(under_way) >= IN_FLIGHT:
-                    answers.append(_finish(rpc, *under_way.popleft(), timeout))
-                under_way.append((request, rpc.start(request.OPNUM, request.pack(), timeout)))
-            while under_way:
-                answers.append(_finish(rpc, *under_way.popleft(), timeout))
+            return tuple(link.ask(step.requests, timeout))
         except RpcUnavailable as error:
             raise ConnectionLost(str(error)) from error
-        return tuple(answers)
 
-    def _connected(self) -> RpcSocket:
-        if self._rpc is None:
+    def _connected(self) -> Link:
+        if self._link is None:
             try:
-                self._rpc = self._connect(self._place)
+                self._link = self._connect(self._place)
             except RpcUnavailable as error:
                 if not self._was_connected:  # nobody has ever been there: no use in waiting
                     raise
                 raise ConnectionLost(str(error)) from error
             self._was_connected = True
-        return self._rpc
+        return self._link
 
     def drop(self) -> None:
         """RR-56: a NACK for everything that is not ended."""
-        rpc, self._rpc = self._rpc, None
-        if rpc is not None:
-            rpc.close()
+        link, self._link = self._link, None
+        if link is not None:
+            link.close()
 
     def close(self) -> None:
         """What a job has not ended goes back to its queue."""
@@ -254,10 +209,3 @@ class RemoteReader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _finish(rpc: RpcSocket, request: Request, call_id: int, timeout: float) -> Answer:
-    try:
-        return request.RESPONSE.unpack(rpc.finish(call_id, timeout))
-    except Fault as fault:
-        return fault

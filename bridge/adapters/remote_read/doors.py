@@ -34,7 +34,8 @@ class Door(msgspec.Struct, eq=False):
 
     number: int
     handle: int  # of the retained queues
-    level: AuthLevel
+    level: AuthLevel  # of R_QMOpenRemoteQueue: qmcomm calls keep to it
+    session_level: AuthLevel = AuthLevel.NONE  # of RemoteQMOpenQueue: qm2qm calls keep to it
     group: int = 0  # of the session
     user: str = ""
     is_ready: bool = False  # ReadyForRead
@@ -55,7 +56,8 @@ class Doors:
     def open(self, call: Call, name: QueueFormat, access: int, share: int) -> Door:
         if len(self._doors) >= MOST_DOORS:
             raise Failed(INSUFFICIENT_RESOURCES)
-        handle = self._opening.open(call, name, access, share)
+        # MS-MQQP 3.1.2 has no timer for what is not ended: 3.1.6.2, the rundown, releases it.
+        handle = self._opening.open(call, name, access, share, is_timed=False)
         door = Door(number=self._number(), handle=handle, level=call.level, user=call.user)
         self._doors[door.number] = door
         return door

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Final
 
+from bridge.adapters.logs import fields
 from bridge.adapters.own_hosts import OwnHosts
 from bridge.adapters.remote_read.reads import Owner
-from bridge.adapters.retained.service import traits_of
+from bridge.adapters.retained.service import NotKept, demand_readable, traits_of
 from bridge.core.catalogue import Catalogue
 from bridge.core.remote_read.access import ReadAccess
 from bridge.core.remote_read.naming import Home, queue_of
@@ -18,6 +20,7 @@ from bridge.model.guid import Guid
 from bridge.protocol.rpc.calls import Call
 from bridge.wire.rpc.queue_format import QueueFormat
 
+_log = logging.getLogger(__name__)
 MOST_QUEUES: Final = 10_000  # from here on nobody makes another one by its name alone
 Allowed = Callable[[], tuple[str, ...] | None]
 
@@ -39,21 +42,30 @@ class Opening:
         self._local, self.access, self._defaults = local, access, defaults
         self.on_refused: Callable[[Call, Refused], None] = lambda _call, _refused: None
 
-    def open(self, call: Call, name: QueueFormat, access: int, share: int) -> int:
-        """A handle of the retained queues. Refused, in this order: bad parameters, no such queue,
-        no right to read it, somebody else has it."""
+    def open(
+        self, call: Call, name: QueueFormat, access: int, share: int, *, is_timed: bool = True
+    ) -> int:
+        """A handle of the retained queues; `is_timed` as in `Handles.open`. Refused, in this order:
+        bad parameters, no such queue, no right to read it, a forward queue (which has nothing to
+        read), a sharing violation."""
         try:
-            return self._open(call, name, access, share)
+            return self._open(call, name, access, share, is_timed)
         except Refused as refused:
             self.on_refused(call, refused)
             raise
 
-    def _open(self, call: Call, name: QueueFormat, access: int, share: int) -> int:
+    def _open(self, call: Call, name: QueueFormat, access: int, share: int, is_timed: bool) -> int:
         if access not in list(Access) or share not in list(Share):
             raise Refused(Status.INVALID_PARAMETER, f"access {access:#x}, share {share:#x}")
         queue = queue_of(name, self._home(call))
-        self._demand(call, parent_of(queue))
-        return self._service.queues.handles.open(queue, Access(access), Share(share))
+        path = parent_of(queue)
+        self._demand(call, path)
+        if access != Access.MOVE:
+            self._demand_readable(call, queue)
+        if self._service.queues.queue(path) is None:
+            self._make(path)
+        handles = self._service.queues.handles
+        return handles.open(queue, Access(access), Share(share), is_timed=is_timed)
 
     def _home(self, call: Call) -> Home:
         return Home(
@@ -75,8 +87,14 @@ class Opening:
         allowed = self._defaults() if model is None else model.mapping.allow_read
         if not self.access.permits(call.user, allowed):
             raise Refused(Status.ACCESS_DENIED, path)
-        if queues.queue(path) is None:
-            self._make(path)
+
+    def _demand_readable(self, call: Call, queue: str) -> None:
+        try:
+            demand_readable(self._service.queues, self._catalogue(), queue)
+        except NotKept as refused:
+            told = fields(reason="rpc-open-forward-queue", peer=call.peer, user=call.user)
+            _log.warning("a reader at %s is denied: %s", call.peer, refused, extra=told)
+            raise
 
     def _make(self, path: str) -> None:
         """A pattern takes the name, but nobody has sent to it yet."""

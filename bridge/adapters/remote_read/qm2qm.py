@@ -2,6 +2,9 @@
 
 A session is a queue that qmcomm opened (`doors`); a received message has a handle of its own. What
 has nothing but a number (a cursor, a cancel, a purge) is taken from the session's client alone.
+
+The supporting server makes these calls itself, as itself and at its own authentication level
+(MS-MQMP 4.2): the level of the application that opened the queue does not bind it.
 """
 
 from __future__ import annotations
@@ -98,14 +101,15 @@ class Qm2Qm(ServedInterface):
             handle = self._sessions.add(call.group, door)
         except Failed as failed:
             return wire.HandleGone(NULL_HANDLE, failed.status)
-        door.is_ready, door.group, door.user = True, call.group, call.user
+        door.is_ready, door.group = True, call.group
+        door.session_level, door.user = call.level, call.user
         return wire.HandleGone(handle, OK)
 
     def _close(self, call: Call, request: wire.CloseQueue) -> wire.HandleGone:
         if request.handle == NULL_HANDLE:
             return wire.HandleGone(NULL_HANDLE, Status.INVALID_HANDLE)
         door = self._sessions.get(call.group, request.handle)
-        self._access.demand_level(call, door.level)
+        self._access.demand_level(call, door.session_level)
         self._doors.close(self._sessions.pop(call.group, request.handle))
         return wire.HandleGone(NULL_HANDLE, OK)
 
@@ -114,7 +118,7 @@ class Qm2Qm(ServedInterface):
         door = self._doors.session(number)
         if door is None or door.group != call.group:
             return None
-        self._access.demand_level(call, door.level)
+        self._access.demand_level(call, door.session_level)
         return door
 
     def _close_cursor(self, call: Call, request: wire.CloseCursor) -> Result:
@@ -195,7 +199,7 @@ class Qm2Qm(ServedInterface):
             want = wanted_by_lookup(descriptor.action, lookup_id=lookup_id, **options)
         if door is None or door.user != call.user:
             raise Refused(Status.INVALID_PARAMETER, "there is no session")
-        self._access.demand_level(call, door.level)
+        self._access.demand_level(call, door.session_level)
         return door, want
 
     async def _wait(self, door: Door, request_id: int, tag: int, want: Wanted) -> Given:
@@ -229,7 +233,7 @@ class Qm2Qm(ServedInterface):
         if request.handle == NULL_HANDLE:
             return wire.HandleGone(NULL_HANDLE, Status.INVALID_HANDLE)
         held = self._held.get(call.group, request.handle)
-        self._access.demand_level(call, held.door.level)
+        self._access.demand_level(call, held.door.session_level)
         status = OK
         try:
             await self._reads.end(held.door.handle, held.tag, delete=request.ack == ACK)

@@ -12,10 +12,12 @@ from bridge.adapters.remote_read.served import Entry, ServedInterface
 from bridge.core.remote_read.access import ReadAccess
 from bridge.core.remote_read.codes import (
     INSUFFICIENT_RESOURCES,
+    NT_SHARING_VIOLATION,
     OBSOLETE,
     OK,
     QUEUE_DELETED,
     Failed,
+    translated,
 )
 from bridge.core.remote_read.contexts import Contexts, Random
 from bridge.core.retained.errors import Refused, Status
@@ -27,6 +29,7 @@ from bridge.wire.rpc.remote_read import Port
 
 _GET_REMOTE_QUEUE_NAME: Final = 1  # R_QMGetRemoteQueueName: nobody calls it any more
 _READS: Final = (Access.RECEIVE, Access.PEEK)
+_OWN_WORDS: Final = {Status.SHARING_VIOLATION: NT_SHARING_VIOLATION}  # dwShareMode, 3.1.4.2
 
 
 class QmComm(ServedInterface):
@@ -74,8 +77,11 @@ class QmComm(ServedInterface):
             except Failed:
                 self._doors.close(door)
                 raise
-        except (Refused, Failed) as failure:
-            return wire.RemoteOpened(NULL_HANDLE, 0, 0, 0, failure.status)
+        except Refused as refused:
+            status = translated(refused.status, _OWN_WORDS)
+            return wire.RemoteOpened(NULL_HANDLE, 0, 0, 0, status)
+        except Failed as failed:
+            return wire.RemoteOpened(NULL_HANDLE, 0, 0, 0, failed.status)
         return wire.RemoteOpened(handle, door.number, door.number, door.number, OK)
 
     def _close(self, call: Call, request: wire.CloseRemoteQueueContext) -> wire.RemoteClosed:

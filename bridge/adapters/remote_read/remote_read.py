@@ -53,6 +53,7 @@ class RemoteRead(ServedInterface):
     ) -> None:
         self._opening, self._reads, self._port, self._random = opening, reads, port, random
         self._contexts = Contexts[Open](random)
+        self._targets: dict[int, Open] = {}  # of moves, by pMoveContext, whoever opened them
         super().__init__(
             wire.REMOTE_READ,
             opening.access,
@@ -78,7 +79,7 @@ class RemoteRead(ServedInterface):
     def rundown(self, group: int) -> None:
         """RR-28"""
         for opened in self._contexts.run_down(group):
-            self._reads.close(opened.handle)
+            self._shut(opened)
 
     # -- open and close ---------------------------------------------------------------------
 
@@ -95,9 +96,17 @@ class RemoteRead(ServedInterface):
     def _open_for_move(self, call: Call, request: wire.OpenQueueForMove) -> wire.OpenedForMove:
         if (request.access, request.share) != (Access.MOVE, Share.DENY_NONE):
             raise Refused(Status.INVALID_PARAMETER, f"access {request.access:#x}")
-        number = int.from_bytes(self._random(8), "little") or 1
-        opened = Open(handle=0, level=call.level, move_context=number)
-        return wire.OpenedForMove(number, self._opened(call, request, opened))
+        opened = Open(handle=0, level=call.level, move_context=self._move_context())
+        handle = self._opened(call, request, opened)
+        self._targets[opened.move_context] = opened
+        return wire.OpenedForMove(opened.move_context, handle)
+
+    def _move_context(self) -> int:
+        """ "A random value": it is all that a move needs to name its target. MS-MQRR 3.1.4.11"""
+        while True:
+            number = int.from_bytes(self._random(8), "little")
+            if number and number not in self._targets:
+                return number
 
     def _opened(self, call: Call, request: wire.OpenQueue, opened: Open) -> bytes:
         opened.handle = self._opening.open(call, request.queue, request.access, request.share)
@@ -110,8 +119,12 @@ class RemoteRead(ServedInterface):
     def _close(self, call: Call, request: wire.CloseQueue) -> wire.Closed:
         """RR-27; also of a queue that was deleted (RR-37)."""
         self._find(call, request.handle)
-        self._reads.close(self._contexts.pop(call.group, request.handle).handle)
+        self._shut(self._contexts.pop(call.group, request.handle))
         return wire.Closed(NULL_HANDLE, OK)
+
+    def _shut(self, opened: Open) -> None:
+        self._targets.pop(opened.move_context, None)
+        self._reads.close(opened.handle)
 
     def _find(self, call: Call, handle: bytes) -> Open:
         """RR-16: the level counts in each call."""
@@ -190,15 +203,8 @@ class RemoteRead(ServedInterface):
         return Result(NT_ACCESS_DENIED) if is_denied else result  # MS-MQRR 3.1.4.6
 
     async def _move(self, call: Call, request: wire.MoveMessage) -> Result:
-        source = self._find(call, request.handle)
-        target = next(
-            (
-                opened
-                for opened in self._contexts.of_group(call.group)
-                if opened.move_context == request.target != 0
-            ),
-            None,
-        )
+        """MS-MQRR 3.1.4.10: ullContextTo is sought among all open queues of the queue manager."""
+        source, target = self._find(call, request.handle), self._targets.get(request.target)
         if target is None:
             return Result(Status.INVALID_HANDLE)
         uow = None if request.transaction == wire.NO_TRANSACTION else request.transaction

@@ -88,6 +88,7 @@ class RpcService:
             limits=Limits(anonymous=rpc.minimum_level == "none"),
             hall=hall,
             per_address=config.listen.per_address,
+            old_ntlm=rpc.old_ntlm,
         )
         self._servers = self._make_servers(f"host/{names[0]}")
 

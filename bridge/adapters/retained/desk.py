@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from bridge.adapters.kafka.held_reader import RecordLost
 from bridge.adapters.mapping_editor import yaml_scalar
 from bridge.adapters.queue_desk import Held, QueueInfo
-from bridge.adapters.retained.service import RetainedService, now
+from bridge.adapters.retained.service import RetainedService, demand_readable, now
 from bridge.core.catalogue import Catalogue, Queue
 from bridge.core.retained.effects import Change, Command, Commit, Delivered
 from bridge.core.retained.errors import Refused, Status
@@ -73,6 +73,7 @@ class Desk:
     async def peek(
         self, queue: str, *, limit: int, after: int | None = None, lookup_id: int | None = None
     ) -> list[Held]:
+        demand_readable(self._service.queues, self._catalogue(), queue)
         handle = self._service.queues.handles.open(queue, Access.PEEK)
         try:
             return await self._peek(queue, limit, after, lookup_id)
@@ -122,6 +123,7 @@ class Desk:
         self, queue: str, *, lookup_id: int | None = None, wait_s: float = 0
     ) -> Held | None:
         self._service.require_kafka()
+        demand_readable(self._service.queues, self._catalogue(), queue)
         deadline = time.monotonic() + wait_s
         handle = self._service.queues.handles.open(queue, Access.RECEIVE)
         try:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bridge.adapters.intake import ShardPump
+from bridge.adapters.kafka.beginnings import Beginnings
 from bridge.adapters.kafka.held_follower import Batch, HeldFollower
 from bridge.adapters.kafka.held_reader import HeldReader
 from bridge.adapters.retained.departure import Departure, Unit
@@ -27,6 +28,7 @@ from bridge.core.catalogue import Catalogue, Queue
 from bridge.core.ports import Record
 from bridge.core.receipts import Receipts
 from bridge.core.retained.effects import Command, Commit, Delivered, Ended, Removal
+from bridge.core.retained.errors import Refused, Status
 from bridge.core.retained.flights import Ids
 from bridge.core.retained.fronts import Partition
 from bridge.core.retained.keeping import Keeper
@@ -45,6 +47,7 @@ SAVE_ROWS: Final = (
 )
 LOOK_S: Final = 1.0
 MOST_FLYING: Final = 2000  # commits under way; beyond that no message grows too old for a moment
+RETENTION_S: Final = 60.0  # between two looks for what Kafka's retention has deleted
 REST_S: Final = 0.05
 _log = logging.getLogger(__name__)
 
@@ -96,6 +99,9 @@ class RetainedService:
         self.reader = HeldReader(settings, f"{prefix}.held-reader")
         self._fetching = Fetching(self.reader.read, self._add)
         self._fetcher: asyncio.Task[None] | None = None
+        self._beginnings = Beginnings(settings, f"{prefix}.held-beginnings")
+        self._retention: asyncio.Task[None] | None = None
+        self._left_out = 0  # copies without room that were told of
         self._open()
 
     # -- start and end ----------------------------------------------------------------------
@@ -150,6 +156,7 @@ class RetainedService:
         """Until something breaks: new topics, and the shelf on disk. Messages leave from now on,
         so whoever hands out acks must be there."""
         self._tick()
+        self._retention = asyncio.create_task(self._watch_retention())
         looked = time.monotonic()
         while True:
             await asyncio.sleep(SAVE_S)
@@ -166,8 +173,9 @@ class RetainedService:
         self._caught_up.set()
 
     def _check(self) -> None:
-        if self._fetcher is not None and self._fetcher.done():
-            self._fetcher.result()
+        for task in (self._fetcher, self._retention):
+            if task is not None and task.done():
+                task.result()
         if self._fault is not None:
             raise self._fault
 
@@ -175,7 +183,7 @@ class RetainedService:
         """Blocks a little; the loop must still turn. Who waits hears that we are gone, and who
         waits for a commit that nobody can tell."""
         self._is_stopped = True
-        for timer in (self._timer, self._fetcher):
+        for timer in (self._timer, self._fetcher, self._retention):
             if timer is not None:
                 timer.cancel()
         waiting: list[asyncio.Future[Any]] = [*self._answers.values(), *self._settling.values()]
@@ -185,6 +193,7 @@ class RetainedService:
                 future.exception()  # nobody may be waiting
         self._follower.stop()
         self.reader.stop()
+        self._beginnings.stop()
         with suppress(ViewLost):
             self._save()
             self.view.close()
@@ -320,6 +329,50 @@ class RetainedService:
             elif self.queues.queue(name) is None:
                 self.queues.define(name, Traits())
 
+    # -- what Kafka's retention deletes -----------------------------------------------------
+
+    async def _watch_retention(self) -> None:
+        """What is gone from Kafka lies in no queue, so it counts against no quota."""
+        while True:
+            await self._look_for_deleted()
+            self._tell_of_left_out()
+            await asyncio.sleep(RETENTION_S)
+
+    async def _look_for_deleted(self) -> None:
+        for at, start in (await self._beginnings.ask(sorted(self._followed))).items():
+            copies = messages = 0
+            after = -1
+            while len(self._settling) < MOST_FLYING and (  # else the next look goes on
+                rows := self.view.held_before(*at, start, after)
+            ):
+                after = rows[-1].at.offset
+                for row in rows:
+                    if is_system(row.queue):
+                        copies += self.queues.sweeping.forget(row)
+                    else:
+                        messages += 1
+                        self.carry_out(self.queues.sweeping.lose(row))
+                await asyncio.sleep(0)  # others get their turn
+            if copies:
+                _log.info("%s-%d: retention has deleted %d copies of messages", *at, copies)
+            if messages:
+                _log.error(
+                    "%s-%d: %d messages are lost, their records are gone (retention.ms should "
+                    "be -1)",
+                    *at,
+                    messages,
+                )
+
+    def _tell_of_left_out(self) -> None:
+        total = self.queues.quotas.copies_left_out
+        if total > self._left_out:
+            _log.warning(
+                "%d copies for journals or dead-letter queues were not made: no room left; hint: "
+                "purge them, or raise journal_quota_kb or queue_manager.quota_kb",
+                total - self._left_out,
+            )
+            self._left_out = total
+
     # -- commands of the queues -------------------------------------------------------------
 
     def expect(self, handle: int, tag: int) -> asyncio.Future[Answer]:
@@ -398,6 +451,28 @@ class RetainedService:
             self.carry_out(self.queues.tick(now(), max(most, 0)))
         except Exception as error:
             self._fail(error)
+
+
+def demand_readable(queues: RetainedQueues, catalogue: Catalogue, name: str) -> None:
+    """Raise Refused for a forward queue: a reader would wait for ever. One that still holds what
+    it kept before its mapping changed can be read; so can journals."""
+    path = parent_of(name.lower())
+    if is_system(name.lower()) or queues.holds_messages(path):
+        return
+    queue = catalogue.would_be(path)
+    if queue is not None and not queue.retains:
+        raise NotKept(path)
+
+
+class NotKept(Refused):
+    """The queue forwards its messages and keeps none for readers."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(
+            Status.ACCESS_DENIED,
+            f"{path} forwards its messages to Kafka and keeps none for readers; hint: set mode: "
+            "retain in its mapping",
+        )
 
 
 def traits_of(queue: Queue) -> Traits:

@@ -27,6 +27,7 @@ import msgspec
 
 from bridge.adapters.private_files import make_private_folder, touch_private
 from bridge.core.retained.fates import Fate, Fated
+from bridge.core.retained.naming import is_system
 from bridge.core.retained.rows import RecordAt, Row, Wants
 from bridge.core.retained.shelf import EMPTY, Totals
 from bridge.model.errors import Unavailable
@@ -77,6 +78,10 @@ _FATE: Final = "select fate from fate where topic = ? and partition = ? and offs
 _KEEP_FATE: Final = "insert or replace into fate values (?, ?, ?, ?)"
 _DROP_FATES: Final = "delete from fate where topic = ? and partition = ? and offset < ?"
 _BELOW: Final = "select * from row where topic = ? and partition = ? and offset < ? limit 1000"
+_BETWEEN: Final = """
+select * from row where topic = ? and partition = ? and offset > ? and offset < ?
+order by offset limit 500
+"""
 
 _decode_fate: Final = msgspec.msgpack.Decoder(Fate).decode
 _GONE: Final = Fate(reason=0xFFFF).encode()  # why does not matter in here
@@ -107,10 +112,8 @@ class RetainedView:
             self._texts[queue]: Totals(count, size)
             for queue, count, size in self._read("select * from total where count > 0")
         }
-        self._total = Totals(
-            sum(totals.count for totals in self._totals.values()),
-            sum(totals.bytes for totals in self._totals.values()),
-        )
+        self._total = _sum(self._totals.values())
+        self._copies = _sum(its for queue, its in self._totals.items() if is_system(queue))
         self._counted: set[str] = set()  # queues whose totals are not in the file yet
         self._has_fates = self._any_fate()
 
@@ -164,6 +167,8 @@ class RetainedView:
 
     def _count(self, queue: str, count: int, size: int) -> None:
         self._total = self._total.plus(count, size)
+        if is_system(queue):
+            self._copies = self._copies.plus(count, size)
         self._totals[queue] = self.totals(queue).plus(count, size)
         self._counted.add(queue)
         if not self._totals[queue].count:
@@ -288,11 +293,18 @@ class RetainedView:
         found = self._read(_NEXT_OFFSET, (self._numbers.get(topic), partition, after))
         return found[0][0] if found else None
 
+    def held_before(self, topic: str, partition: int, start: int, after: int) -> Sequence[Row]:
+        """Rows of records between two offsets, some at a time: those behind `after` first."""
+        return self._rows(_BETWEEN, (self._numbers.get(topic), partition, after, start))
+
     def totals(self, queue: str) -> Totals:
         return self._totals.get(queue, EMPTY)
 
     def total(self) -> Totals:
         return self._total
+
+    def copies(self) -> Totals:
+        return self._copies
 
     def queues(self) -> Iterable[str]:
         return list(self._totals)
@@ -434,6 +446,13 @@ def _is_ours(db: sqlite3.Connection, identity: str) -> bool:
         and _answer(db, "select identity from stamp") == identity
         and _answer(db, "pragma quick_check(1)") == "ok"
     )
+
+
+def _sum(several: Iterable[Totals]) -> Totals:
+    total = EMPTY
+    for one in several:
+        total = total.plus(one.count, one.bytes)
+    return total
 
 
 def _answer(db: sqlite3.Connection, query: str) -> object:

@@ -1,6 +1,7 @@
 """What a reader can ask for: action codes, and what else a call may say with each of them.
 
-MS-MQRR 3.1.4.7, MS-MQQP 3.1.4.1: the same codes, but not the same rules (D-17).
+MS-MQRR 3.1.4.7, MS-MQQP 3.1.4.1 and 3.1.4.11 have the same codes; the lookup rules of MS-MQQP apply
+to both (docs/decisions.md, "LookupId 0").
 """
 
 from __future__ import annotations
@@ -40,17 +41,15 @@ class Wanted(msgspec.Struct, frozen=True, gc=False, kw_only=True):
 
 
 def wanted(code: int, *, lookup_id: int, cursor: int, timeout_ms: int) -> Wanted:
-    """By the table of MS-MQRR 3.1.4.7; D-4: LookupId is never 0 with a lookup action."""
-    found = _SEEKS.get(code)
-    if found is None:
-        if lookup_id:
-            raise Refused(Status.INVALID_PARAMETER, "a lookup id, but no lookup action")
-        if code == PEEK_NEXT and not cursor:
-            raise Refused(Status.INVALID_PARAMETER, "there is no next one without a cursor")
-        return plainly_wanted(code, cursor=cursor, timeout_ms=timeout_ms)
-    if not lookup_id:
-        raise Refused(Status.INVALID_PARAMETER, "a lookup action, but no lookup id")
-    return _looked_up(*found, lookup_id, cursor, timeout_ms)
+    """By the table of MS-MQRR 3.1.4.7, except that LookupId 0 with a *_NEXT action is the first
+    message, as in MS-MQQP 3.1.4.11."""
+    if code in _SEEKS:
+        return wanted_by_lookup(code, lookup_id=lookup_id, cursor=cursor, timeout_ms=timeout_ms)
+    if lookup_id:
+        raise Refused(Status.INVALID_PARAMETER, "a lookup id, but no lookup action")
+    if code == PEEK_NEXT and not cursor:
+        raise Refused(Status.INVALID_PARAMETER, "there is no next one without a cursor")
+    return plainly_wanted(code, cursor=cursor, timeout_ms=timeout_ms)
 
 
 def plainly_wanted(code: int, *, cursor: int, timeout_ms: int) -> Wanted:
@@ -68,21 +67,17 @@ def plainly_wanted(code: int, *, cursor: int, timeout_ms: int) -> Wanted:
 
 
 def wanted_by_lookup(code: int, *, lookup_id: int, cursor: int, timeout_ms: int) -> Wanted:
-    """MS-MQQP 3.1.4.11: 0 is before the first message."""
+    """MS-MQQP 3.1.4.11: 0 with *_NEXT is the first message, all ones with *_PREV the last."""
     found = _SEEKS.get(code)
     if found is None:
         raise Refused(Status.INVALID_PARAMETER, f"no lookup action: {code:#010x}")
     is_receive, seek = found
-    if lookup_id == 0:
-        if seek is not Seek.NEXT:
-            raise Refused(Status.INVALID_PARAMETER, "there is nothing before the first message")
-        seek = Seek.FIRST
-    return _looked_up(is_receive, seek, lookup_id, cursor, timeout_ms)
-
-
-def _looked_up(is_receive: bool, seek: Seek, number: int, cursor: int, timeout_ms: int) -> Wanted:
     if cursor or timeout_ms:
         raise Refused(Status.INVALID_PARAMETER, "a lookup has no cursor and does not wait")
-    if number == LAST and seek is Seek.PREVIOUS:
+    if lookup_id == 0:
+        if seek is not Seek.NEXT:
+            raise Refused(Status.INVALID_PARAMETER, "lookup id 0 names no message")
+        seek = Seek.FIRST
+    elif lookup_id == LAST and seek is Seek.PREVIOUS:
         seek = Seek.LAST
-    return Wanted(is_receive=is_receive, seek=seek, lookup_id=number)
+    return Wanted(is_receive=is_receive, seek=seek, lookup_id=lookup_id)

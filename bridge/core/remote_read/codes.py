@@ -16,6 +16,7 @@ DTC_CONNECT: Final = 0xC00E004C
 QUEUE_DELETED: Final = 0xC00E005A
 OBSOLETE: Final = 0xC00E0064  # MQ_ERROR_ILLEGAL_OPERATION: a call that nobody makes any more
 NT_ACCESS_DENIED: Final = 0xC0000022
+NT_SHARING_VIOLATION: Final = 0xC0000043  # R_QMOpenRemoteQueue. MS-MQMP 3.1.4.2
 
 # Faults: what the call did not even come to. RR-11
 ACCESS_DENIED: Final = 5

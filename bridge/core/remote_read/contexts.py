@@ -6,7 +6,7 @@ RR-11). Each interface has its own table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 from bridge.core.remote_read.codes import INSUFFICIENT_RESOURCES, NO_SUCH_HANDLE, Failed
@@ -50,9 +50,6 @@ class Contexts(Generic[Item]):
         """It may be gone already."""
         if handle in self._groups.get(group, ()):
             self._drop(group, handle)
-
-    def of_group(self, group: int) -> Iterator[Item]:
-        yield from self._groups.get(group, {}).values()
 
     def forget(self, unwanted: Callable[[Item], bool]) -> None:
         """Whoever holds them."""

@@ -72,7 +72,12 @@ class Answering:
         cursor = descriptor.cursor(number)
         del descriptor.cursors[number]
         waits = [read for read in descriptor.waits.values() if read.cursor is cursor]
-        return [self._service.end_wait(read, Status.OPERATION_CANCELLED) for read in waits]
+        commands: list[Command] = [
+            self._service.end_wait(read, Status.OPERATION_CANCELLED) for read in waits
+        ]
+        if descriptor.queue is not None:
+            descriptor.queue.ended.discard(cursor)
+        return commands
 
     def close(self, handle: int, now: Instant) -> list[Command]:
         """Its waits end; what it did not confirm goes back. RR-27, RR-28"""
@@ -82,6 +87,8 @@ class Answering:
         for tag in list(descriptor.receives):
             commands += self._release(descriptor, tag, now)
         queue = descriptor.queue
+        if queue is not None:
+            queue.ended.difference_update(descriptor.cursors.values())
         if queue is not None and is_subqueue(queue.name):
             self._retire(queue)
         return commands

@@ -3,6 +3,10 @@
 It remembers a place, not a message, so arrivals and removals do not disturb it (DM-24). What is
 inserted before its place is not visited, unless the cursor waits: then whatever becomes available
 next is its message, wherever it is (MS-MQDMPR 3.2.7.5).
+
+A receive that waited in vain leaves it at End (MS-MQDMPR 3.2.7.6), "referenced by cursors that have
+advanced past the Tail" (3.1.1.2). The text has no Next of End (3.1.7.3.2); here it is whatever
+becomes available later, wherever it is (docs/decisions.md, Q2).
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from enum import Enum, auto
 from typing import Protocol
 
 from bridge.core.retained.errors import Refused, Status
-from bridge.core.retained.place import END, START
+from bridge.core.retained.place import START
 from bridge.core.retained.rows import Row
 
 
@@ -35,6 +39,7 @@ class Cursor:
         self.place = START
         self.state = CursorState.UNREAD
         self._before = CursorState.UNREAD
+        self.is_at_end = False
 
     def peek(self, queue: Readable) -> Row | None:
         """None: wait. MS-MQDMPR 3.2.7.2"""
@@ -52,7 +57,7 @@ class Cursor:
         """None: wait. MS-MQDMPR 3.2.7.4"""
         row = self._same(queue) if self._has_read() else queue.after(self.place)
         if row is not None:
-            self.place, self.state = row.lookup_id, CursorState.UNREAD
+            self._move(row, CursorState.UNREAD)
         return row
 
     def wait(self, *, destructive: bool) -> None:
@@ -62,15 +67,24 @@ class Cursor:
     def arrived(self, row: Row) -> None:
         """The message that it waited for. MS-MQDMPR 3.2.7.5"""
         is_peek = self.state is CursorState.WAIT_PEEK
-        self.state = CursorState.READ if is_peek else CursorState.UNREAD
-        self.place = row.lookup_id
+        self._move(row, CursorState.READ if is_peek else CursorState.UNREAD)
 
     def waited_in_vain(self) -> None:
-        """MS-MQDMPR 3.2.7.6; after a peek the state is as it was before (T-24)."""
+        """MS-MQDMPR 3.2.7.6; after a peek the state is as it was before.
+
+        Nothing is available behind its place now, so the place stands for End."""
         if self.state is CursorState.WAIT_RECEIVE:
-            self.place, self.state = END, CursorState.UNREAD
+            self.is_at_end, self.state = True, CursorState.UNREAD
         elif self.state is CursorState.WAIT_PEEK:
             self.state = self._before
+
+    def became_available(self, row: Row) -> None:
+        """While it is at End: what comes is behind it, even with a higher priority."""
+        if self.is_at_end:
+            self.place = min(self.place, row.lookup_id - 1)
+
+    def _move(self, row: Row, state: CursorState) -> None:
+        self.place, self.state, self.is_at_end = row.lookup_id, state, False
 
     def _has_read(self) -> bool:
         if self.state in (CursorState.WAIT_PEEK, CursorState.WAIT_RECEIVE):
@@ -85,5 +99,5 @@ class Cursor:
 
     def _read(self, row: Row | None) -> Row | None:
         if row is not None:
-            self.place, self.state = row.lookup_id, CursorState.READ
+            self._move(row, CursorState.READ)
         return row

@@ -60,7 +60,7 @@ class Flights:
     def _copy(self, row: Row, reason: MessageClass, now: Instant) -> Copy | None:
         queue = self._queues.get(row.queue)
         to = copy_goes_to(row, reason, queue.journal if queue else "")
-        if not to or not self._quotas.reserve_copy(to, row.size):
+        if not to or not self._quotas.reserve_copy(to, row.size, freed=row.size):
             return None
         is_received = reason is MessageClass.ACK_RECEIVE
         died_of = MessageClass.NORMAL if is_received else reason

@@ -21,13 +21,21 @@ class Handles:
     def __len__(self) -> int:
         return len(self._open)
 
-    def open(self, name: str, access: Access, share: Share = Share.DENY_NONE) -> int:
+    def open(
+        self,
+        name: str,
+        access: Access,
+        share: Share = Share.DENY_NONE,
+        *,
+        is_timed: bool = True,
+    ) -> int:
+        """Not `is_timed`: a receive is released by `Answering.close` or `end`, never by a timer."""
         queue = self._queues.find(name.lower())
         if access is Access.MOVE and is_system(queue.name):
             raise Refused(Status.UNSUPPORTED_FORMATNAME_OPERATION, name)
         if not queue.admits(access, share):
             raise Refused(Status.SHARING_VIOLATION, name)
-        descriptor = Descriptor(next(self._numbers), queue, access, share)
+        descriptor = Descriptor(next(self._numbers), queue, access, share, is_timed=is_timed)
         self._open[descriptor.handle] = queue.handles[descriptor.handle] = descriptor
         return descriptor.handle
 

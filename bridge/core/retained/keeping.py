@@ -7,7 +7,7 @@ Copies in journals and dead-letter queues carry the same marks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -61,22 +61,34 @@ class Keeper:
         letterhead = Letterhead(message, via, stream).encode() if wants_of(message) else b""
         return marked(record, self.local, name, place, letterhead), place
 
-    def copy(self, record: Record, message: Message, queue: str) -> Record:
-        """For a journal or a dead-letter queue: it owes nobody anything."""
+    def copy(self, record: Record, message: Message, queue: str) -> tuple[Record, int] | None:
+        """For a journal or a dead-letter queue: the marked record and its lookup id; it owes no
+        ack. Room is reserved until it `arrived`. None: there is no room for it."""
+        size = size_on_wire(message)
+        if not self._quotas.reserve_copy(queue, size):
+            return None
         place = lookup_id(
             message.priority, self._ids(), transactional=message.transaction is not None
         )
-        return marked(record, self.local, queue, place)
+        self._reserved[place] = queue, size
+        return marked(record, self.local, queue, place), place
 
     def arrived(self, rows: Iterable[Row]) -> None:
         """They are on the shelf."""
         self.forget(row.lookup_id for row in rows)
 
     def forget(self, places: Iterable[int]) -> None:
-        """They will never be on it."""
+        """They will never be on it, or are on it already."""
         for place in places:
             if (reserved := self._reserved.pop(place, None)) is not None:
                 self._quotas.release(*reserved)
+
+
+def places_of(records: Iterable[Record]) -> Iterator[int]:
+    """Lookup ids of those that are marked."""
+    for record in records:
+        if place := record.headers.get(LOOKUP):
+            yield int(place)
 
 
 def marked(record: Record, local: Guid, queue: str, place: int, letterhead: bytes = b"") -> Record:

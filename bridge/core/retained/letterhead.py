@@ -37,7 +37,8 @@ class Letterhead(msgspec.Struct, frozen=True):
             soap_compound=b"",
         )
         stream = self.stream and msgspec.structs.replace(self.stream, past=())
-        return _encode(_Wire(headers_of(bare), bytes(self.via), self.message.srmp, stream))
+        srmp = self.message.srmp and msgspec.structs.replace(self.message.srmp, peer_names=())
+        return _encode(_Wire(headers_of(bare), bytes(self.via), srmp, stream))
 
 
 class _Wire(msgspec.Struct, frozen=True, array_like=True):

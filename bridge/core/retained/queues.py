@@ -68,8 +68,11 @@ class Read:
 class Descriptor:
     """One open queue of one reader. MS-MQDMPR 3.1.1.16"""
 
-    def __init__(self, handle: int, queue: Queue, access: Access, share: Share) -> None:
+    def __init__(
+        self, handle: int, queue: Queue, access: Access, share: Share, *, is_timed: bool = True
+    ) -> None:
         self.handle, self.access, self.share = handle, access, share
+        self.is_timed = is_timed  # what it does not end in time goes back
         self.queue: Queue | None = queue  # None once it is deleted
         self.cursors: dict[int, Cursor] = {}
         self.waits: dict[int, Read] = {}  # by tag
@@ -104,6 +107,7 @@ class Queue:
         self.children: set[str] = set()
         self.waiting: OrderedDict[tuple[int, int], Read] = OrderedDict()  # first come first
         self.handles: dict[int, Descriptor] = {}
+        self.ended: set[Cursor] = set()  # those at End, and some that were
 
     @property
     def traits(self) -> Traits:

@@ -95,6 +95,12 @@ class RetainedQueues:
         """Raises Refused if there is none."""
         return self._queues.find(name.lower())
 
+    def holds_messages(self, name: str) -> bool:
+        """Whether something waits in a queue or its subqueues; its journal does not count."""
+        known = self._queues.get(name.lower())
+        names = () if known is None else (known.name, *known.subqueues)
+        return any(self._shelf.totals(each).count for each in names)
+
     def row(self, queue: Queue, lookup_id: int) -> Row | None:
         """By its lookup id, or the low 56 bits of it; whoever holds it."""
         return self._stock.find(queue, lookup_id)

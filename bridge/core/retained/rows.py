@@ -157,7 +157,15 @@ def _is_ack(message: Message) -> bool:
 def _expiry(message: Message, clock_skew_s: int) -> int | None:
     lasts = message.time_to_be_received
     if lasts == INFINITE:
-        return None
+        return _expires_at(message, clock_skew_s)
     if lasts == 0:  # at once. MS-MQDMPR 3.1.2.4
         return message.arrived_ms // 1000
     return message.sent_time + lasts + clock_skew_s + 1
+
+
+def _expires_at(message: Message, clock_skew_s: int) -> int | None:
+    """MC-MQSRM 2.2.5.1.1: beyond it the message "MUST be discarded". What was over when it arrived
+    and was taken nevertheless (`srmp.expired: deliver`) has a wrong clock behind it: it stays."""
+    if not message.expires or message.arrived_ms // 1000 > message.expires + clock_skew_s:
+        return None
+    return message.expires + clock_skew_s + 1

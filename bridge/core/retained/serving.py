@@ -27,6 +27,10 @@ class Service:
         if queue is None:
             return []
         queue.front = min(queue.front, row.lookup_id - 1)
+        if queue.ended:
+            queue.ended = {cursor for cursor in queue.ended if cursor.is_at_end}
+            for cursor in queue.ended:
+                cursor.became_available(row)
         commands: list[Command] = []
         while queue.waiting:
             read = next(iter(queue.waiting.values()))
@@ -45,7 +49,8 @@ class Service:
             if read.transaction is not None:
                 read.transaction.operations[row.lookup_id] = Operation(lock)
             read.descriptor.receives[read.tag] = lock
-            self.deadlines.start(read.key, now.mono + self._release_after_s)
+            if read.descriptor.is_timed:
+                self.deadlines.start(read.key, now.mono + self._release_after_s)
         return Delivered(read.descriptor.handle, read.tag, row)
 
     def wait(self, read: Read, now: Instant, wait_s: float | None) -> None:
@@ -63,6 +68,8 @@ class Service:
         self._leave(read)
         if read.cursor is not None:
             read.cursor.waited_in_vain()
+            if read.cursor.is_at_end:
+                read.descriptor.live_queue.ended.add(read.cursor)
         return Ended(read.descriptor.handle, read.tag, status)
 
     def end_receive(self, descriptor: Descriptor, tag: int) -> Lock:

@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from bridge.core.retained.naming import is_system
 from bridge.core.retained.rows import RecordAt, Row
 
 
@@ -54,6 +55,9 @@ class Shelf(Protocol):
     def total(self) -> Totals:
         """Of all queues."""
 
+    def copies(self) -> Totals:
+        """Of journals and the queues of the machine."""
+
     def queues(self) -> Iterable[str]:
         """Those that hold messages."""
 
@@ -66,7 +70,7 @@ class MemoryShelf:
         self._records: set[RecordAt] = set()
         self._expiring: list[Row] = []
         self._totals: dict[str, Totals] = {}
-        self._total = EMPTY
+        self._total = self._copies = EMPTY
         self.add(rows)
 
     def add(self, rows: Iterable[Row]) -> None:
@@ -117,11 +121,16 @@ class MemoryShelf:
     def total(self) -> Totals:
         return self._total
 
+    def copies(self) -> Totals:
+        return self._copies
+
     def queues(self) -> Iterable[str]:
         return list(self._totals)
 
     def _count(self, queue: str, count: int, size: int) -> None:
         self._total = self._total.plus(count, size)
+        if is_system(queue):
+            self._copies = self._copies.plus(count, size)
         self._totals[queue] = self.totals(queue).plus(count, size)
         if not self._totals[queue].count:
             del self._totals[queue], self._rows[queue]

@@ -112,6 +112,17 @@ class Sweeping:
         lock = self._seize(row)
         return [] if lock is None else [self._flights.lose(lock)]
 
+    def forget(self, row: Row) -> bool:
+        """A copy in a journal or dead-letter queue whose record Kafka's retention has deleted: it
+        is gone without an effect, because no ack depends on it and Kafka has nothing to undo.
+        False: a reader holds it now."""
+        if row.lookup_id in self._stock.locks:
+            return False
+        if self._stock.shelf.get(row.queue, row.lookup_id) is not None:
+            self._stock.shelf.remove(row)
+            self._flights.forget_if_deleted(row.queue)
+        return True
+
     def _purge(self, row: Row, now: Instant) -> Commit | None:
         """DM-27: whoever holds it may answer what he likes."""
         lock = self._stock.locks.get(row.lookup_id)

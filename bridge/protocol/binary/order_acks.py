@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import Final
 
 from bridge.model.guid import NULL_GUID, Guid
+from bridge.model.hosts import without_scope
 from bridge.model.message import EXPRESS, INFINITE, Message
 from bridge.model.verdict import Cursor
 from bridge.protocol.timers import Deadlines
@@ -174,7 +175,7 @@ def to_order_queue(
     """An ack to a sender's order queue: at its address `peer`, or by its GUID without one."""
     if peer:
         address = NULL_GUID
-        queue = QueueRef(code=7, text=f"TCP:{peer}\\PRIVATE$\\order_queue$")
+        queue = QueueRef(code=7, text=f"TCP:{without_scope(peer)}\\PRIVATE$\\order_queue$")
     else:
         address = source
         queue = QueueRef(code=3, number=ORDER_QUEUE_NUMBER)

@@ -22,7 +22,15 @@ import msgspec
 from bridge.model.errors import ProtocolError
 from bridge.model.guid import NULL_GUID, Guid
 from bridge.model.message import Message
-from bridge.model.verdict import ACCEPTED, BUSY, NOT_OF_SESSION, Cursor, Outcome, Verdict
+from bridge.model.verdict import (
+    ACCEPTED,
+    BUSY,
+    NOT_OF_SESSION,
+    OTHER_QUEUE_MANAGER,
+    Cursor,
+    Outcome,
+    Verdict,
+)
 from bridge.protocol.binary.acks import MAX_FLAGS, ReceiveWindow, SendWindow
 from bridge.protocol.binary.handshake import (
     AcceptorHandshake,
@@ -111,6 +119,13 @@ def _closing(message: Message, verdict: Verdict) -> ProtocolError:
             "not-a-router",
             f"it hands on a message of queue manager {message.source}; hint: if {message.peer} is "
             "a router of yours, list it under `routers`",
+        )
+    if verdict.reason == OTHER_QUEUE_MANAGER.reason:
+        return ProtocolError(
+            verdict.reason,
+            f"it sends messages for queue manager {message.destination_qm}, and they stay at their "
+            "sender; hint: if this appliance replaces that queue manager, its GUID belongs into "
+            "queue_manager.id; else correct the DNS or HOSTS entry that leads its messages here",
         )
     reason = "quota" if verdict.reason == BUSY.reason else verdict.reason
     return ProtocolError(reason, verdict.reason)
@@ -499,7 +514,8 @@ class Session:
             self.received.unacked
             and self._timers.running(Timer.ACK_SEND)
             and elapsed > PIGGYBACK_AFTER * self._ack_delay
-        ):  # QB-47: it counts the carrying message itself
+            and not (packet.is_order_ack or packet.is_final_ack)  # MS-MQQB 2.2.4, 2.2.5: no flags
+        ):  # MS-MQQB 3.1.7.11: it counts the carrying message itself
             packet = msgspec.structs.replace(packet, session=self._session_header(now))
         self._commands.append(Send(packet.pack()))
         if not self._timers.running(Timer.ACK_WAIT):

@@ -1,7 +1,8 @@
 """The client's side of one RPC connection: bytes in, outcomes out; no socket, no clock.
 
-One connection speaks to one interface. Several calls may be under way; their answers come in any
-order and are told apart by call id. Answers below the agreed protection are refused, except
+One connection speaks to one interface. Several calls may be under way if the server says so in its
+bind_ack (PFC_CONC_MPX, C706 12.6.3.1); their answers come in any order and are told apart by call
+id. Answers below the agreed protection are refused, except
 faults: servers send them bare.
 """
 
@@ -13,7 +14,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from bridge.model.errors import BindRefused, ProtocolError
+from bridge.model.errors import BindRefused, InterfaceRefused, ProtocolError
 from bridge.protocol.rpc.calls import AuthLevel
 from bridge.protocol.rpc.fragments import (
     LARGEST,
@@ -115,6 +116,7 @@ class Client:
         if (auth is None) != (level is AuthLevel.NONE):
             raise ValueError("a level above NONE needs somebody to be, and NONE nobody")
         self.group = group
+        self.is_concurrent = False  # the server takes several calls at once
         self._interface, self._auth, self._level = interface, auth, level
         self._max_fragment = max_fragment
         self._max_xmit = SMALLEST
@@ -135,8 +137,15 @@ class Client:
             PduType.BIND, self._call_id, self._bind().pack(), flags=flags, verifier=verifier
         )
 
+    @property
+    def is_busy(self) -> bool:
+        """The server takes one call at a time, and one is under way."""
+        return not self.is_concurrent and bool(self._answers)
+
     def call(self, opnum: int, stub: Stub) -> tuple[int, list[Piece]]:
-        """The call id, and buffers that go out together."""
+        """The call id, and buffers that go out together. Not while it `is_busy`."""
+        if self.is_busy:
+            raise ProtocolError("rpc-busy", "the server takes one call at a time")
         if self._state is not _State.OPEN:
             raise ProtocolError("rpc-not-open", "a call before the bind is through")
         self._call_id = self._call_id % 0xFFFFFFFF + 1
@@ -187,6 +196,7 @@ class Client:
         if result.code != ResultCode.ACCEPTANCE:
             raise _rejected(result.reason)
         self.group = ack.group
+        self.is_concurrent = fragment.flags & Flags.CONC_MPX != 0
         self._max_xmit = min(max(ack.max_recv, SMALLEST), self._max_fragment)
         yield from self._go_on(fragment)
 
@@ -270,5 +280,5 @@ def _refused(reason: int) -> BindRefused:
 
 def _rejected(reason: int) -> BindRefused:
     if reason == Reason.ABSTRACT_SYNTAX:
-        return BindRefused("the server does not serve this interface")
+        return InterfaceRefused("the server does not serve this interface")
     return BindRefused(f"the server refuses the interface (reason {reason})")

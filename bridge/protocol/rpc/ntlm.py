@@ -1,13 +1,15 @@
 """NTLM, the side that lets in: a challenge goes out, a proof comes back. MS-NLMP 3.2
 
-Only NTLMv2 with extended session security: NTLMv1, LM, guests and the anonymous are refused. Where
-PDUs are signed or sealed the keys have 128 bits: 40 and 56 can be found by trying them all. The
-proof is checked over the bytes as they came, because clients do not agree on how they end.
+Only NTLMv2 with extended session security; where it is allowed, also the NTLMv1 response that XP
+and 2003 send with it (`ntlm_session`). Plain NTLMv1, LM, guests and the anonymous are refused.
+Where PDUs are signed or sealed the keys have 128 bits: 40 and 56 can be found by trying them all.
+The proof is checked over the bytes as they came, because clients do not agree on how they end.
 """
 
 from __future__ import annotations
 
 import hmac
+from collections.abc import Callable
 from typing import Final, Protocol
 
 import msgspec
@@ -15,6 +17,7 @@ import msgspec
 from bridge.model.errors import ProtocolError, WireError
 from bridge.protocol.events import Instant
 from bridge.protocol.rpc.guesses import Guesses
+from bridge.protocol.rpc.ntlm_session import session_key, session_response
 from bridge.protocol.rpc.seal import NtlmSeal, Seal, rc4
 from bridge.wire.cursor import encode_utf16
 from bridge.wire.rpc.ntlm import (
@@ -46,6 +49,8 @@ _FILETIME_EPOCH_S: Final = 11_644_473_600
 _NOBODY: Final = bytes(16)  # the key of a user that does not exist
 WEAK_KEY: Final = "rpc-auth-weak-key"
 GUESSING: Final = "rpc-auth-guessing"
+OLD_NTLM: Final = "rpc-auth-old-ntlm"
+OnOld = Callable[[str, str], None]
 
 
 class AuthFailed(ProtocolError):
@@ -89,7 +94,8 @@ class Acceptor(Protocol):
 
 
 class NtlmAcceptor:
-    """`nonce`: eight bytes that were never used before. `strong`: the keys protect PDUs."""
+    """`nonce`: eight bytes that were never used before. `strong`: the keys protect PDUs. `on_old`:
+    NTLM2-session responses are allowed, and it is told the peer and the user of each."""
 
     def __init__(
         self,
@@ -100,8 +106,10 @@ class NtlmAcceptor:
         guesses: Guesses | None = None,
         peer: str = "",
         strong: bool = False,
+        on_old: OnOld | None = None,
     ) -> None:
         self._accounts, self._host, self._nonce = accounts, host, nonce
+        self._on_old = on_old
         self._guesses = Guesses() if guesses is None else guesses
         self._peer = peer
         self._needed = _NEEDED | NtlmFlags.KEY_128 if strong else _NEEDED
@@ -157,19 +165,34 @@ class NtlmAcceptor:
         if wait_s:
             detail = f"too many wrong passwords, {wait_s:.0f} s to wait: {name}"
             raise AuthFailed(detail, GUESSING)
-        response = NtResponse.unpack(message.nt_response)
+        response = None if message.is_ntlmv1 else NtResponse.unpack(message.nt_response)
         known = self._accounts.nt_hash(message.user, message.domain)
-        owf = ntowf_v2(known or _NOBODY, message.user, message.domain)
-        proof = _hmac_md5(owf, self._nonce + response.blob)
-        if not hmac.compare_digest(proof, response.proof) or known is None:
+        base = self._proved(message, response, known or _NOBODY)
+        if base is None or known is None:
             self._guesses.wrong(self._peer, message.user, now.mono)
             raise AuthFailed(f"wrong name or password: {name}")
-        key = self._session_key(message, _hmac_md5(owf, proof))
-        if response.av_flags & AV_MIC_PRESENT:
+        key = self._session_key(message, base)
+        if response is not None and response.av_flags & AV_MIC_PRESENT:
             self._check_mic(message, key)
         self._guesses.right(self._peer, message.user)
+        if message.is_ntlmv1 and self._on_old is not None:
+            self._on_old(self._peer, name)
         self.seal = NtlmSeal(key, message.flags)
         self.user = name
+
+    def _proved(
+        self, message: Authenticate, response: NtResponse | None, nt_hash: bytes
+    ) -> bytes | None:
+        """KeyExchangeKey; None if the proof is wrong. MS-NLMP 3.3.1, 3.3.2"""
+        if response is None:
+            challenges = self._nonce, message.client_challenge
+            proof = session_response(nt_hash, *challenges)
+            is_right = hmac.compare_digest(proof, message.nt_response)
+            return session_key(nt_hash, *challenges) if is_right else None
+        owf = ntowf_v2(nt_hash, message.user, message.domain)
+        proof = _hmac_md5(owf, self._nonce + response.blob)
+        is_right = hmac.compare_digest(proof, response.proof)
+        return _hmac_md5(owf, proof) if is_right else None
 
     def _check_shape(self, message: Authenticate) -> None:
         if not message.user or message.flags & NtlmFlags.ANONYMOUS:
@@ -179,6 +202,19 @@ class NtlmAcceptor:
         self._require(message.flags)
         if message.flags & _KEYS & ~self._flags:
             raise AuthFailed(f"NTLM flags {message.flags:08x} were not agreed on")
+        if message.is_ntlmv1:
+            self._check_old(message)
+
+    def _check_old(self, message: Authenticate) -> None:
+        """NTLM2 session: extended session security, which `_require` demands, and 128-bit keys."""
+        if not message.client_challenge:
+            raise AuthFailed("NTLMv1 without a client challenge", OLD_NTLM)
+        if self._on_old is None:
+            detail = f"{message.user}: NTLM2-session response; rpc.old_ntlm: true would accept it"
+            raise AuthFailed(detail, OLD_NTLM)
+        if not message.flags & NtlmFlags.KEY_128:
+            detail = f"NTLM flags {message.flags:08x}: 128-bit keys required"
+            raise AuthFailed(detail, WEAK_KEY)
 
     def _session_key(self, message: Authenticate, base: bytes) -> bytes:
         """ExportedSessionKey. MS-NLMP 3.2.5.1.2"""

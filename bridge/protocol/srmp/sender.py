@@ -53,6 +53,7 @@ from bridge.protocol.timers import Timers
 from bridge.wire.srmp.convert import envelope_from_message
 from bridge.wire.srmp.request import pack_body
 from bridge.wire.srmp.values import U32, make_stream_id
+from bridge.wire.srmp.writer import STREAM_TAG
 
 OK: Final = range(200, 300)
 BAD_REQUEST: Final = 400
@@ -94,8 +95,10 @@ class Sender:
         receipts_to: str,
         stream_ordinals: Callable[[], int],
         timing: Timing | None = None,
+        stream_tag: str = STREAM_TAG,
     ) -> None:
         self._local, self._receipts_to = local, receipts_to
+        self._stream_tag = stream_tag
         self._stream_ordinals = stream_ordinals
         self._timing = timing or Timing()
         self._timers = Timers[_Timer]()
@@ -310,6 +313,7 @@ class Sender:
             body=message.body or None,
             extension=message.extension or None,
             number=_BOUNDARIES[message.ordinal % len(_BOUNDARIES)],
+            stream_tag=self._stream_tag,
         )
 
     def _settle(self, entry: Entry, fate: Fate, message_class: int) -> Iterator[Command]:

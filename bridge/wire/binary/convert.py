@@ -134,20 +134,26 @@ def _name(queue: QueueRef, header: UserHeader) -> str:
         case user.PRIVATE_AT_DESTINATION:
             return _private(header.queue_manager, queue.number)
         case user.PRIVATE_AT_ADMIN:
-            return _private(_home(header.admin, header), queue.number)
+            home = _home(header.admin, header)
+            return "" if home is None else _private(home, queue.number)
         case user.PUBLIC:
             return f"PUBLIC={queue.guid}"
         case _:
             return _private(queue.guid, queue.number)
 
 
-def _home(queue: QueueRef, header: UserHeader) -> Guid:
-    """The queue manager that an administration queue lives on, as far as the packet says."""
-    if queue.code == user.PRIVATE_AT_SOURCE:
-        return header.source
-    if queue.code == user.PRIVATE_AT_DESTINATION:
-        return header.queue_manager
-    return queue.guid
+def _home(queue: QueueRef, header: UserHeader) -> Guid | None:
+    """The queue manager that an administration queue lives on. None: the packet does not say; a
+    public name has the GUID of its queue, a direct one a host name."""
+    match queue.code:
+        case user.PRIVATE_AT_SOURCE:
+            return header.source
+        case user.PRIVATE_AT_DESTINATION:
+            return header.queue_manager
+        case user.PRIVATE:
+            return queue.guid
+        case _:
+            return None
 
 
 def _private(owner: Guid, number: int) -> str:

@@ -1,6 +1,8 @@
 """MultiQueueFormatHeader: all the queues a sender named. MS-MQMQ 2.2.20.1 to 2.2.20.3
 
-It informs; the UserHeader alone decides where this packet goes (QB-124).
+It informs; the UserHeader alone decides where this packet goes. An element of a type that MS-MQMQ
+2.2.18.1.4 does not list has no known length: it and the elements behind it are skipped, and the
+next header is found by HeaderSize.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ _DESTINATION_ID: Final = 0x0064
 _ADMIN_ID: Final = 0x00C8
 _RESPONSE_ID: Final = 0x012C
 _SIGNATURE_ID: Final = 0x015E
-_SMALLEST_ELEMENT: Final = 4  # a type and the NUL of an empty direct name
+_SMALLEST_ELEMENT: Final = 2  # a type
 # The specs have no limit; a packet of 4 MiB holds a million, and they take two seconds to read.
 _MAX_ELEMENTS: Final = 8192
 _SECTION: Final = "MS-MQMQ 2.2.20.1"
@@ -105,11 +107,14 @@ def _read_address(
     offset, stop = start + _ADDRESS.size, start + size
     for _ in range(count):
         element, offset = _read_element(data, start, offset, stop)
+        if element is None:
+            break
         elements.append(element)
     return tuple(elements), start + align4(size)
 
 
-def _read_element(data: bytes, start: int, offset: int, end: int) -> tuple[MqfElement, int]:
+def _read_element(data: bytes, start: int, offset: int, end: int) -> tuple[MqfElement | None, int]:
+    """None: of an unknown type, so only the end of the list can be found."""
     require("MQFFormatNameElement", 2, offset, end, _SECTION)
     (kind,) = _U16.unpack_from(data, offset)
     offset += 2
@@ -117,7 +122,7 @@ def _read_element(data: bytes, start: int, offset: int, end: int) -> tuple[MqfEl
         nul = _find_nul(data, offset, end)
         return MqfElement(kind=kind, text=decode_utf16(data[offset:nul])), nul + 2
     if kind not in (PUBLIC, PRIVATE, DISTRIBUTION_LIST):
-        raise WireError("MQFFormatNameElement.FormatType", kind, _SECTION)
+        return None, end
     offset = start + align4(offset - start)  # CONFLICT-14: also for a public queue
     size = 20 if kind == PRIVATE else 16
     raw = take("MQFFormatNameElement", data, size, offset, end, _SECTION)

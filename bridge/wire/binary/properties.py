@@ -8,6 +8,7 @@ from typing import Final, Self
 import msgspec
 
 from bridge.model.errors import WireError
+from bridge.wire.binary.base import MAX_PACKET
 from bridge.wire.cursor import decode_utf16, encode_utf16z, pad4
 
 # PropertiesHeader.ack_flags
@@ -28,7 +29,8 @@ _SECTION: Final = "MS-MQMQ 2.2.19.3"
 
 
 class PropertiesHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """`allocation_size` is at least len(body), which is its default."""
+    """`allocation_size` is at least len(body), which is its default: the bytes of the packet that
+    belong to the body. What the body does not use of them follows it, with any value."""
 
     ack_flags: int = 0
     label: str = ""
@@ -53,6 +55,9 @@ class PropertiesHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             label = label[:-2]  # only a peer that sent no NUL can have filled all the room
         if len(label) > 2 * MAX_LABEL:
             raise WireError("MessagePropertiesHeader.LabelLength", len(label) // 2, _SECTION)
+        room = max(self.allocation_size, len(self.body))
+        if room > MAX_PACKET:
+            raise WireError("MessagePropertiesHeader.AllocationBodySize", room, _SECTION)
         head = LAYOUT.pack(
             self.ack_flags,
             len(label) // 2,
@@ -61,13 +66,14 @@ class PropertiesHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
             self.body_type,
             self.app_specific,
             len(self.body),
-            max(self.allocation_size, len(self.body)),
+            room,
             self.privacy_level,
             self.hash_algorithm,
             self.encryption_algorithm,
             len(self.extension),
         )
-        return pad4(b"".join((head, label, self.extension, self.body)))
+        unused = bytes(room - len(self.body))
+        return pad4(b"".join((head, label, self.extension, self.body, unused)))
 
     @classmethod
     def unpack_from(cls, data: bytes, offset: int, end: int) -> tuple[Self, int, int]:
@@ -92,13 +98,19 @@ class PropertiesHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         label = offset + _SIZE
         extension = label + 2 * label_length
         body = extension + extension_size
-        after = body + size + (offset - body - size & 3)
+        after = _behind(offset, body + size)
         if label_length > MAX_LABEL:
             raise WireError("MessagePropertiesHeader.LabelLength", label_length, _SECTION)
         if after > end:
             raise WireError("MessagePropertiesHeader.MessageSize", size, f"{_SECTION}: too long")
         if allocation_size < size:
             raise WireError("MessagePropertiesHeader.AllocationBodySize", allocation_size, _SECTION)
+        if allocation_size > size:
+            allocated = _behind(offset, body + allocation_size)
+            if allocated <= end:
+                after = allocated
+            else:  # only a number: a packet has no room that reaches beyond it
+                allocation_size = size
         text = ""
         if label_length:
             text = decode_utf16(data[label:extension])
@@ -130,3 +142,8 @@ class PropertiesHeader(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         if gap > end:
             raise WireError("MessagePropertiesHeader.ExtensionSize", fields[11], _SECTION)
         return gap, fields[6]
+
+
+def _behind(start: int, end: int) -> int:
+    """Where the next header starts: this one is padded to a multiple of 4 bytes."""
+    return end + (start - end & 3)

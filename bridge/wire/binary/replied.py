@@ -25,6 +25,7 @@ from bridge.wire.binary.multiqueue import MultiQueueHeader
 from bridge.wire.binary.packet import UserMessage
 from bridge.wire.binary.properties import PropertiesHeader
 from bridge.wire.binary.reply import (
+    ALLOCATION,
     BODY_SIZE,
     CAME_BY_HTTP,
     PACKET_SIZE,
@@ -65,6 +66,7 @@ class _Front(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     headers: dict[str, Any]
     body_at: int
     size: int
+    unused: int  # bytes behind the body that are allocated for it. MS-MQMQ 2.2.19.3
     after: int
 
 
@@ -129,6 +131,7 @@ def _front(data: bytes, end: int, *, is_cut: bool) -> tuple[_Front, bytes]:
     if present & SECURITY:
         headers["security"], offset = SecurityHeader.unpack_from(data, offset, end)
     body_at, size = PropertiesHeader.body_gap(data, offset, end)
+    (allocated,) = _U32.unpack_from(data, offset + ALLOCATION)
     if is_cut and not is_srmp:
         data = _put(data, offset + BODY_SIZE, min(size, end - body_at))
         end = len(data)
@@ -142,6 +145,7 @@ def _front(data: bytes, end: int, *, is_cut: bool) -> tuple[_Front, bytes]:
         headers=headers,
         body_at=body_at,
         size=size,
+        unused=max(allocated - size, 0),
         after=after,
     )
     return front, data
@@ -179,8 +183,10 @@ def _http(data: bytes, offset: int, end: int, *, is_cut: bool) -> tuple[dict[str
 
 
 def _back_of_second(data: bytes, front: _Front) -> _Back:
-    """It starts with a header, or with the padding that belongs to no section (D-12)."""
-    for offset in range(4):
+    """It starts with a header, or with what belongs to no section: the unused bytes of the body's
+    allocation, and the padding."""
+    places = [*range(front.unused, front.unused + 4), *range(4)] if front.unused else range(4)
+    for offset in places:
         with suppress(WireError):
             return _back(data, offset, front)
     raise WireError("SectionBuffer", data[:16], "RR-52: no header begins here")

@@ -24,11 +24,13 @@ from bridge.wire.binary.packet import UserMessage, body_place
 from bridge.wire.binary.soap import SoapHeader
 from bridge.wire.binary.srmp import Compound, pack_envelope
 from bridge.wire.binary.user import DIRECT
+from bridge.wire.cursor import require
 from bridge.wire.pieces import Pieces
 
 PACKET_SIZE: Final = 8  # where they lie in a packet
 TIME_TO_REACH: Final = 12
 QUEUE_MANAGER: Final = slice(32, 48)
+_SENT: Final = 52
 USER_FLAGS: Final = 60
 CAME_BY_HTTP: Final = 0x02000000  # UserHeader.Flags.AH
 CLASS: Final = 2  # and these in a MessagePropertiesHeader
@@ -57,6 +59,19 @@ def reply_packet(
 def bare_packet(message: Message, soap: tuple[str, str] | None = None) -> Pieces:
     """For qm2qm: the UserMessage alone, with a relative TimeToReachQueue. MS-MQDMPR 3.1.7.1.30"""
     return _binary(message, soap)
+
+
+def as_reply(packet: bytes) -> bytes:
+    """A packet of qm2qm as RemoteRead would have sent it: TimeToReachQueue is absolute, and no
+    address lies over the queue manager of a direct destination. WireError if it is too short."""
+    require("UserHeader", USER_FLAGS + 4, 0, len(packet), "MS-MQQP 2.2.2.1")
+    head = bytearray(packet[: USER_FLAGS + 4])
+    (relative,), (sent,) = _U32.unpack_from(head, TIME_TO_REACH), _U32.unpack_from(head, _SENT)
+    absolute = INFINITE if relative == INFINITE else min(sent + relative, INFINITE)
+    _U32.pack_into(head, TIME_TO_REACH, absolute)
+    if destination_code(head) == DIRECT:
+        head[QUEUE_MANAGER] = bytes(16)
+    return bytes(head) + packet[USER_FLAGS + 4 :]
 
 
 def expiry(message: Message) -> int:

@@ -20,6 +20,8 @@ _MIC: Final = slice(72, 88)
 _AV_PAIR: Final = Struct("<HH")
 _BLOB: Final = Struct("<BB6xQ8s4x")
 _PROOF: Final = 16
+_V1_RESPONSE: Final = 24
+_CHALLENGE_SIZE: Final = 8
 _OUR_VERSION: Final = bytes((6, 1, 0xB1, 0x1D, 0, 0, 0, 15))  # what it is, nobody asks
 
 
@@ -107,6 +109,7 @@ class Authenticate(msgspec.Struct, frozen=True, gc=False):
     """MS-NLMP 2.2.1.3"""
 
     flags: int
+    lm_response: bytes
     nt_response: bytes
     domain: str
     user: str
@@ -121,12 +124,26 @@ class Authenticate(msgspec.Struct, frozen=True, gc=False):
             raise WireError("NTLM flags", hex(flags), "MS-NLMP 2.2.2.5: only Unicode")
         return cls(
             flags,
+            lm_response=_field(data, 12),
             nt_response=_field(data, 20),
             domain=_text(data, 28),
             user=_text(data, 36),
             session_key=_field(data, 52),
             data=data,
         )
+
+    @property
+    def is_ntlmv1(self) -> bool:
+        """By the size of NTLM_RESPONSE; an NTLMv2_RESPONSE is larger. MS-NLMP 2.2.2.6"""
+        return len(self.nt_response) == _V1_RESPONSE
+
+    @property
+    def client_challenge(self) -> bytes:
+        """Of an NTLMv1 response with extended session security: LmChallengeResponse is this and 16
+        zeros. Empty if it is anything else. MS-NLMP 3.3.1"""
+        lm = self.lm_response
+        is_session = len(lm) == _V1_RESPONSE and not any(lm[_CHALLENGE_SIZE:])
+        return lm[:_CHALLENGE_SIZE] if is_session else b""
 
     @property
     def mic(self) -> bytes:

@@ -57,9 +57,11 @@ def message_from_request(
     is_here: bool = True,
     onward: Onward | None = None,
     compound: bytes = b"",
+    peer_names: tuple[str, ...] = (),
 ) -> Message:
     """`destination` is where `<to>` was redirected to, `is_here` whether its host is ours, `onward`
-    how it goes there if not; `compound` the whole HTTP request, if somebody wants to keep it."""
+    how it goes there if not; `compound` the whole HTTP request, if it is to be kept;
+    `peer_names` those of the client's certificate."""
     envelope = request.envelope
     source, ordinal = envelope.identifier
     sent = _sent(envelope, arrived_ms)
@@ -89,12 +91,14 @@ def message_from_request(
         soap=request.soap.decode(),
         soap_compound=compound,
         expires=0 if envelope.expires_at == NEVER else envelope.expires_at,
-        srmp=_srmp(request, is_here, onward),
+        srmp=_srmp(request, is_here, onward, peer_names),
         **fields,
     )
 
 
-def _srmp(request: SrmpRequest, is_here: bool, onward: Onward | None) -> Srmp:
+def _srmp(
+    request: SrmpRequest, is_here: bool, onward: Onward | None, peer_names: tuple[str, ...]
+) -> Srmp:
     envelope = request.envelope
     services = envelope.services or Services()
     stream, block = envelope.stream, envelope.msmq
@@ -116,6 +120,7 @@ def _srmp(request: SrmpRequest, is_here: bool, onward: Onward | None) -> Srmp:
         is_here=is_here,
         is_known=kind_of(envelope) in _FOR_QUEUES,
         onward=onward,
+        peer_names=peer_names,
     )
 
 

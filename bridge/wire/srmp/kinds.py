@@ -7,6 +7,7 @@ from typing import Final
 
 from bridge.model.classes import MessageClass
 from bridge.wire.srmp.envelope import ORDERING_ACK, Envelope
+from bridge.wire.srmp.values import trim
 
 POSITIVE: Final = frozenset({MessageClass.ACK_RECEIVE})
 NEGATIVE: Final = frozenset(
@@ -35,7 +36,7 @@ def kind_of(envelope: Envelope) -> Kind:
         envelope.stream_receipt is not None,
         envelope.commitment_receipt is not None,
     )
-    ordering = envelope.action == ORDERING_ACK
+    ordering = trim(envelope.action) == ORDERING_ACK
     match present:
         case (False, False, False) if envelope.message_class == MessageClass.NORMAL:
             return Kind.USER

@@ -31,6 +31,7 @@ from bridge.wire.srmp.envelope import (
 from bridge.wire.srmp.signature import DS, read_signature
 from bridge.wire.srmp.tree import Element, content_of, parse_xml, source_of
 from bridge.wire.srmp.values import (
+    SPACE,
     U32,
     U64,
     is_url,
@@ -46,6 +47,8 @@ from bridge.wire.srmp.values import (
 )
 
 _MUST_UNDERSTAND: Final = (SOAP, "mustUnderstand")
+_ACTOR: Final = (SOAP, "actor")
+_NEXT: Final = "http://schemas.xmlsoap.org/soap/actor/next"
 _MULTICAST: Final = re.compile(r"MSMQ:MULTICAST=[0-9.]{7,15}:[0-9]{1,5}", re.I)
 _MAX_PRIORITY: Final = 7
 MAX_NAMES: Final = 8192  # as in a binary packet: the specification has no limit
@@ -59,8 +62,10 @@ _KNOWN: Final = frozenset(
 def read_envelope(data: bytes) -> Envelope:
     header, _ = _sections(parse_xml(data))
     for entry in header.children:
-        if entry.tag not in _KNOWN and _is_mandatory(entry):
-            raise WireError("mustUnderstand", entry.tag[1][:40], "SOAP 1.1 4.2.3: not understood")
+        if entry.tag not in _KNOWN and _is_mandatory(entry) and _is_for_us(entry):
+            space, name = entry.tag
+            rule = "SOAP 1.1 4.2.3: a header entry that is not understood"
+            raise WireError("mustUnderstand", f"{name[:40]} of {space[:80]!r}", rule)
     path = _mandatory(_require(header, RP, "path"))
     properties = _mandatory(_require(header, SRMP, "properties"))
     msmq = _msmq(_optional(header, MSMQ, "Msmq"))
@@ -73,7 +78,7 @@ def read_envelope(data: bytes) -> Envelope:
     sent_at = _optional(properties, SRMP, "sentAt")
     signature = _optional(header, DS, "Signature")
     return Envelope(
-        action=_text(_require(path, RP, "action")),
+        action=_action(_require(path, RP, "action")),
         to=_destination(_text(_require(path, RP, "to"))),
         id=identifier,
         via=_via(_optional(path, RP, "rev")),
@@ -117,6 +122,12 @@ def _is_mandatory(entry: Element) -> bool:
     return entry.attributes.get(_MUST_UNDERSTAND) == "1"  # only "1" counts
 
 
+def _is_for_us(entry: Element) -> bool:
+    """SOAP 1.1 4.2.2: without an actor it is for the recipient of the message; `next` is for the
+    first that processes it. Any other actor is another machine, which is not asked for."""
+    return trim(entry.attributes.get(_ACTOR, "")) in ("", _NEXT)
+
+
 def _mandatory(entry: Element) -> Element:
     if not _is_mandatory(entry):
         raise WireError("mustUnderstand", entry.tag[1][:40], "SR-5: must be 1")
@@ -136,6 +147,15 @@ def _require(parent: Element, space: str, name: str) -> Element:
 
 def _text(element: Element) -> str:
     return trim(element.text)
+
+
+def _action(element: Element) -> str:
+    """A label is all that follows `MSMQ:` (MC-MQSRM 3.1.5.1.1), blanks at its end, too. A line end
+    behind it, and what follows that, is the layout of the XML."""
+    text = element.text.lstrip(SPACE)
+    said = text.rstrip(SPACE)
+    blanks, _, _ = text[len(said) :].replace("\r", "\n").partition("\n")
+    return said + blanks
 
 
 def _date(parent: Element, name: str) -> int:

@@ -24,7 +24,7 @@ MAX_URL: Final = 2048
 MAX_NAME: Final = 0x7FFF  # characters of any other name: what a binary packet has room for
 MAX_BASE64: Final = 0xFFFF  # characters; a signature has 64 bytes
 
-_SPACE: Final = " \t\r\n"  # what XML calls white space; str.strip() takes more
+SPACE: Final = " \t\r\n"  # what XML calls white space; str.strip() takes more
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _DATE: Final = re.compile(r"([0-9]{4})([0-9]{2})([0-9]{2})T([0-9]{2})([0-9]{2})([0-9]{2})")
 _NUMBER: Final = re.compile(r"[0-9]{1,20}")
@@ -47,7 +47,7 @@ class StreamId(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 def trim(text: str) -> str:
-    return text.strip(_SPACE)
+    return text.strip(SPACE)
 
 
 def parse_number(field: str, text: str, most: int = U64) -> int:
@@ -141,6 +141,11 @@ def parse_stream_id(field: str, text: str) -> StreamId:
 
 def make_stream_id(guid: Guid, number: int) -> StreamId:
     return StreamId(text=f"uid:{guid}\\{number}", guid=guid, number=number)
+
+
+def legible(text: str) -> str:
+    """With U+FFFD where XML cannot say what it holds."""
+    return _LOSSY.sub("\ufffd", text)
 
 
 def escape(field: str, text: str) -> str:

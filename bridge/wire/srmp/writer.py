@@ -25,8 +25,8 @@ from bridge.wire.srmp.envelope import (
 from bridge.wire.srmp.signature import signature_xml
 from bridge.wire.srmp.values import base64_text, date_text, escape
 
-# The text of the specification says `stream`; Windows evidently reads and writes this (8.2).
-STREAM_TAG: Final = "Stream"
+# The text of MC-MQSRM (2.2.5.3, 3.1.7.2.4) has `stream`, its examples (4.4) have `Stream`.
+STREAM_TAG: Final = "stream"
 
 _OPEN: Final = f'<se:Envelope xmlns:se="{SOAP}" xmlns="{SRMP}"><se:Header>'
 _CLOSE: Final = "</se:Header><se:Body></se:Body></se:Envelope>"

@@ -89,6 +89,42 @@ def test_clones(tmp_path: Path) -> None:  # design D4
     assert "QMId" in finding.mend
 
 
+def test_messages_for_another_queue_manager(tmp_path: Path) -> None:
+    looking = visit(tmp_path)
+    looking.status = {}
+    assert one(machine.destinations, looking).result is Result.OK
+    looking.status = {"refusals": {"other-queue-manager": 3}}
+    finding = bad(machine.destinations, looking)
+    assert finding.result is Result.WARN
+    assert finding.found.startswith("3 sessions")
+    assert "queue_manager.id" in finding.mend
+
+
+def test_streams_that_wait(tmp_path: Path) -> None:
+    looking = visit(tmp_path)
+    looking.status = {"waiting_streams": 0}
+    assert one(machine.streams, looking).result is Result.OK
+    row = {
+        "source": GUID,
+        "destination": "DIRECT=OS:a\\q",
+        "since": "2026-01-02T03:04:05Z",
+        "offered_number": 7,
+        "offered_previous": 6,
+        "have_number": 0,
+    }
+    looking.status = {"waiting_streams": 1, "waiting_stream_list": [row]}
+    finding = bad(machine.streams, looking)
+    assert (finding.result, finding.about) == (Result.WARN, GUID)
+    assert "message 7 to DIRECT=OS:a\\q follows 6, and none was taken here" in finding.found
+    assert "stream adopt" in finding.mend
+    looking.status = {"waiting_streams": 9, "waiting_stream_list": [row] * 9}
+    told = found(machine.streams, looking)
+    assert len(told) == 6
+    assert told[-1].found == "4 streams wait for adoption"
+    looking.status = {"waiting_streams": 3}  # who asked has no token
+    assert bad(machine.streams, looking).found == "3 streams wait for adoption"
+
+
 # -- names ------------------------------------------------------------------------------------
 
 
@@ -104,6 +140,23 @@ def test_names(tmp_path: Path) -> None:
     assert elsewhere.result is Result.WARN
     assert "192.0.2.1, no address of this machine" in elsewhere.found
     assert one(machine.names, visit(tmp_path)).result is Result.OK
+
+
+def test_names_by_the_name_service(tmp_path: Path) -> None:
+    finding = one(machine.names, visit(tmp_path, queue_manager={"names": "auto"}), "auto")
+    assert finding.result is Result.OK
+
+
+def test_names_that_messages_were_refused_for(tmp_path: Path) -> None:
+    """Their senders have deleted them: MC-MQSRM 3.1.7.2.5."""
+    looking = visit(tmp_path)
+    rows = [{"host": "old-name", "messages": 7, "last": "2026-01-02T03:04:05Z"}]
+    looking.status = {"rejected_hosts": rows}
+    finding = one(machine.names, looking, "old-name")
+    assert finding.result is Result.WARN
+    assert "7 messages" in finding.found
+    assert "2026-01-02T03:04:05Z" in finding.found
+    assert "queue_manager.names" in finding.mend
 
 
 def test_a_name_that_leads_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,6 +220,18 @@ def test_rpc_ports_stay_closed_without_users(tmp_path: Path) -> None:
     for settings in ({"listen": listen(**off)}, {"listen": listen(rpc=0), "rpc": everybody}):
         about = {finding.about for finding in found(machine.ports, visit(tmp_path, **settings))}
         assert "rpc" not in about
+
+
+def test_old_ntlm_is_a_warning(tmp_path: Path) -> None:
+    users = tmp_path / "users.yaml"
+    users.write_text("ann: {password: secret}\n")
+    settings = {"listen": listen(rpc=0), "rpc": {"users": str(users), "old_ntlm": True}}
+    finding = one(machine.ports, visit(tmp_path, **settings), "rpc")
+    assert finding.result is Result.WARN
+    assert "rpc.old_ntlm" in finding.found
+    assert "LmCompatibilityLevel" in finding.mend
+    settings["rpc"] = {"users": str(users)}
+    assert "rpc" not in {one.about for one in found(machine.ports, visit(tmp_path, **settings))}
 
 
 def refuse(code: int) -> Callable[..., None]:

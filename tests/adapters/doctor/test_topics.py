@@ -62,6 +62,7 @@ def test_partitions(visit: Visit, cluster: FakeCluster) -> None:
         ("own.audit", "max.message.bytes", "1000", Result.FAIL),
         ("own.seen", "retention.ms", "1000", Result.FAIL),
         ("own.seen", "retention.ms", "3600000", Result.WARN),
+        ("own.seen", "retention.bytes", "1000000", Result.FAIL),
         ("own.audit", "retention.ms", "3600000", Result.WARN),
         ("own.deadletter", "retention.ms", "3600000", Result.WARN),
     ],
@@ -83,7 +84,10 @@ def test_own_settings(
     [
         ("own.rejects", "retention.bytes", "-1"),
         ("own.audit", "retention.bytes", "-1"),
+        ("own.seen", "retention.bytes", "-1"),
         ("own.state", "max.compaction.lag.ms", "9223372036854775807"),
+        ("own.state", "max.compaction.lag.ms", "3600000"),
+        ("own.state", "delete.retention.ms", "3600000"),
     ],
 )
 def test_topics_of_older_versions_without_a_bound(

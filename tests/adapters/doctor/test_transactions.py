@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bridge.adapters.doctor import transactions
+from bridge.adapters.doctor.cluster import Partition, TopicState
 from bridge.adapters.doctor.finding import Result
 from bridge.adapters.doctor.visit import Visit
 from tests.adapters.doctor.fake_cluster import FakeCluster, bad, one, topic, visit_to
@@ -68,8 +69,25 @@ def test_a_partition_that_does_not_answer(visit: Visit, cluster: FakeCluster) ->
     cluster.silent = {("orders", 1)}
     finding = bad(transactions.hanging, visit)
     assert (finding.result, finding.found) == (Result.WARN, "no answer from orders-1")
+    assert "none in 11 partitions" in [one.found for one in transactions.hanging(visit)]
     cluster.looks = [{("orders", 0): (5, 9)}, {("orders", 0): (5, 12)}]
     assert one(transactions.hanging, visit, "orders-0").result is Result.FAIL
+
+
+def test_partitions_without_a_leader_are_not_well(visit: Visit, cluster: FakeCluster) -> None:
+    """Their brokers are dead: nothing was looked at, so nothing was found."""
+    for name in list(cluster.states):
+        parts = tuple(Partition(number, False, 3, 0) for number in range(2))
+        cluster.states[name] = TopicState(partitions=parts)
+    found = [finding.found for finding in transactions.hanging(visit)]
+    assert found == [
+        "not looked at, no leader: own.state-0, own.state-1, own.seen-0, own.seen-1, own.audit-0, "
+        "own.audit-1, own.rejects-0, own.rejects-1, own.deadletter-0, own.deadletter-1 and 2 more"
+    ]
+    cluster.states["orders"] = topic()
+    told = list(transactions.hanging(visit))
+    assert [finding.result for finding in told] == [Result.WARN, Result.OK]
+    assert told[1].found == "none in 2 partitions"
 
 
 def test_the_clock(visit: Visit, cluster: FakeCluster) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import time
 from collections.abc import Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -19,8 +20,11 @@ from bridge.adapters.kafka.reader import read_to_end
 from bridge.adapters.kafka.sink import KafkaShardSink, OwnershipLost
 from bridge.adapters.kafka.topics import OwnTopics, ensure_topics
 from bridge.adapters.telemetry import Telemetry
+from bridge.core.history import History
 from bridge.core.ports import Record, RefusedRecord, Snapshot, Unit, UnitRefused
+from bridge.core.shard import Shard
 from bridge.model.errors import SinkUnavailable
+from bridge.model.verdict import Outcome
 from tests.adapters.sink_contract import (
     PARTITIONS,
     TIME,
@@ -30,7 +34,7 @@ from tests.adapters.sink_contract import (
     record,
     unit,
 )
-from tests.core.messages import shard, step
+from tests.core.messages import plain, queue, shard, step
 from tests.support.kafka import create_topic, read_topic, transactional_producer, unique
 from tests.support.waiting import eventually
 
@@ -213,25 +217,102 @@ def test_a_unit_of_many_records_is_one_transaction(shared: KafkaCluster) -> None
 # -- owners ---------------------------------------------------------------------------------
 
 
-def test_a_start_reads_no_more_ids_than_it_can_keep(
-    shared: KafkaCluster, monkeypatch: pytest.MonkeyPatch
+def part(unit: int, number: int, *, first: bool = False, last: bool = False) -> Unit:
+    """With an entry of its own, and a part of the snapshot that began with `unit`."""
+    key = f"{unit}.s{number}"
+    return Unit(
+        seen={f"{unit + number}": b"entry", key: key.encode()},
+        snapshot_begins=key if first else "",
+        snapshot_ends=last,
+    )
+
+
+async def seen_by_a_start(cluster: KafkaCluster) -> list[bytes]:
+    sink = cluster.sink()
+    try:
+        return list((await sink.open()).seen)
+    finally:
+        await sink.close()
+
+
+@pytest.mark.parametrize("is_traced", [False, True])
+def test_a_start_reads_from_the_newest_whole_snapshot(
+    shared: KafkaCluster, is_traced: bool
 ) -> None:
-    """A flood of ids must not make the next start slow."""
-    monkeypatch.setattr(module, "SEEN_BYTES", 1000)
-    monkeypatch.setattr(module, "SEEN_STEP", 2)
+    """A flood of ids neither makes the next start slow nor hides what a snapshot has."""
 
     async def scene() -> None:
         sink = shared.sink()
         await sink.open()
-        for number in range(60):
-            await sink.publish(Unit(seen={str(number): b"%0100d" % number}))
-        again = shared.sink()
-        found = [int(value) for value in (await again.open()).seen]
-        assert found[-1] == 59
-        assert found == list(range(found[0], 60))
-        assert 10 <= len(found) <= 14  # 1,000 bytes, and what came since that was noted
-        await again.close()
+        await sink.publish(Unit(seen={"1": b"old"}))
+        for one in (
+            part(10, 0, first=True),
+            Unit(seen={"a": b"between"}),
+            part(10, 1, last=True),
+            Unit(seen={"b": b"after"}),  # it notes the place
+            part(20, 0, first=True),  # and one that is not finished
+        ):
+            await sink.publish(one, traced=is_traced and bool(one.snapshot_begins))
         await sink.close()
+        expected = [b"10.s0", b"between", b"entry", b"10.s1", b"after", b"entry", b"20.s0"]
+        assert await seen_by_a_start(shared) == expected
+        assert await seen_by_a_start(shared) == expected  # a start itself changes nothing
+
+    play(scene())
+
+
+def test_a_snapshot_whose_last_part_is_not_committed_does_not_count(shared: KafkaCluster) -> None:
+    async def scene() -> None:
+        sink = shared.sink()
+        await sink.open()
+        await sink.publish(Unit(seen={"1": b"old"}))
+        await sink.publish(part(2, 0, first=True))
+        spoiled = part(2, 1, last=True)
+        spoiled.records.append(record(shared, bytes(9 * MIB)))
+        with pytest.raises(SinkUnavailable):
+            await sink.publish(spoiled)
+        await sink.open()
+        await sink.publish(Unit(seen={"9": b"later"}))
+        await sink.close()
+        assert await seen_by_a_start(shared) == [b"old", b"entry", b"2.s0", b"later"]
+
+    play(scene())
+
+
+def test_a_victim_s_ids_outlast_a_flood_and_restarts_of_the_shard(shared: KafkaCluster) -> None:
+    """GUARANTEES.md E3, with the whole way: shard, pump, sink, broker, and back."""
+
+    def small() -> Shard:
+        made = shard(
+            queue("private$\\plain", transactional=False, topic=shared.topic, partitions=PARTITIONS)
+        )
+        made.new_history = partial(History, 20, 200, 5_000, 30)
+        return made
+
+    async def run_with(messages: Sequence[Sequence[Any]]) -> list[Outcome]:
+        pump = ShardPump(small(), shared.sink(), Telemetry())
+        told: list[Outcome] = []
+        await pump.open()
+        running = asyncio.create_task(pump.run())
+        for some in messages:
+            pump.submit(some, lambda verdicts: told.extend(v.outcome for v in verdicts))
+            await pump.drain()
+        running.cancel()
+        await pump.close()
+        return told
+
+    async def scene() -> None:
+        victim = [plain(number) for number in range(20)]
+        await run_with([victim])
+        for start in (1000, 5000):
+            flood = [
+                [plain(start + 50 * unit + n, peer="10.6.6.6") for n in range(50)]
+                for unit in range(60)
+            ]
+            await run_with(flood)
+        seen = await seen_by_a_start(shared)
+        assert sum(map(len, seen)) < 20_000
+        assert set(await run_with([victim])) == {Outcome.DUPLICATE}
 
     play(scene())
 
@@ -394,6 +475,19 @@ def test_a_topic_that_was_deleted_fails_in_time(
         await sink.close()
 
     play(scene())
+
+
+@pytest.mark.parametrize(
+    ("is_of_pair", "hint"),
+    [(False, "run only one"), (True, "start this one again, and it waits as the standby")],
+)
+def test_what_to_do_when_another_has_taken_over(is_of_pair: bool, hint: str) -> None:
+    """In a pair that is what should happen."""
+    settings = {"bootstrap.servers": "127.0.0.1:1"}
+    sink = KafkaShardSink(settings, OwnTopics("own"), 0, is_of_pair=is_of_pair)
+    sink._claimed = True
+    with pytest.raises(OwnershipLost, match=hint):
+        sink._stop_if_replaced({"owner": b"another"})
 
 
 def test_no_broker_at_all(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,18 +1,23 @@
 """Topics of our own are made right or refused: design 3.4, section 6 (d)."""
 
+from concurrent.futures import Future
+
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
 from bridge.adapters.kafka import topics as module
 from bridge.adapters.kafka.client import MAX_MESSAGE_BYTES
 from bridge.adapters.kafka.embedded import EmbeddedKafka
 from bridge.adapters.kafka.topics import (
+    SEEN_LEAST_BYTES,
     OwnTopics,
     cluster_of,
     committed_ends,
     ensure_lease,
     ensure_topics,
     look_at,
+    own_configs,
     topic_ids,
 )
 from bridge.core.catalogue import TopicLimits
@@ -63,7 +68,9 @@ def test_what_is_missing_is_made(kafka: EmbeddedKafka) -> None:
     assert config_of(kafka, own.state)["cleanup.policy"] == "compact"
     seen = config_of(kafka, own.seen)
     assert set(seen["cleanup.policy"].split(",")) == {"compact", "delete"}
-    assert int(seen["retention.ms"]) >= HOUR_MS  # section 6: compact+delete >= 1 h
+    # GUARANTEES.md E3: the last 10,000 ids of a peer count whatever their age, so only size counts.
+    assert seen["retention.ms"] == "-1"
+    assert int(seen["retention.bytes"]) >= 4 * SEEN_LEAST_BYTES
     assert config_of(kafka, own.audit)["cleanup.policy"] == "delete"
     assert config_of(kafka, own.rejects)["cleanup.policy"] == "delete"
     dead = config_of(kafka, own.deadletter)
@@ -111,6 +118,12 @@ def test_a_topic_of_the_user_keeps_its_settings(kafka: EmbeddedKafka) -> None:
             {"cleanup_policy": "delete,compact", "retention_ms": str(HOUR_MS - 1), **LARGE},
             "retention.ms is 3599999",
         ),
+        (
+            "seen",
+            2,
+            {"cleanup_policy": "delete,compact", "retention_bytes": "1000000", **LARGE},
+            "retention.bytes is 1000000",
+        ),
     ],
 )
 def test_a_wrong_setting_stops_the_start(
@@ -133,6 +146,62 @@ def test_seen_ids_may_be_kept_for_longer(kafka: EmbeddedKafka, retention: str) -
     config = {"cleanup_policy": "delete,compact", "retention_ms": retention, **LARGE}
     create_topic(kafka.bootstrap_servers, own.seen, 2, **config)
     assert own.seen in ensure(kafka, own)
+
+
+EARLIER = {
+    "state": {
+        "cleanup_policy": "compact",
+        "min_cleanable_dirty_ratio": "0.1",
+        "max_compaction_lag_ms": "3600000",
+        "segment_ms": "3600000",
+        "segment_bytes": "16777216",
+        "delete_retention_ms": "3600000",
+    },
+    "seen": {
+        "cleanup_policy": "compact,delete",
+        "retention_ms": "7200000",
+        "segment_ms": "900000",
+    },
+}
+
+
+def test_topics_of_an_earlier_version_get_the_settings_of_this_one(kafka: EmbeddedKafka) -> None:
+    own = OwnTopics(unique("own"))
+    for suffix, config in EARLIER.items():
+        create_topic(kafka.bootstrap_servers, f"{own.prefix}.{suffix}", 2, **config, **LARGE)
+    ensure(kafka, own)
+    for name in (own.state, own.seen):
+        found, wanted = config_of(kafka, name), own_configs(own)[name]
+        assert {key: found[key] for key in wanted} == wanted
+
+
+def test_settings_of_the_operator_stay(kafka: EmbeddedKafka) -> None:
+    own = OwnTopics(unique("own"))
+    kept = {"retention_ms": "86400000", "retention_bytes": "200000000"}
+    config = EARLIER["seen"] | kept
+    create_topic(kafka.bootstrap_servers, own.seen, 2, **config, **LARGE)
+    ensure(kafka, own)
+    found = config_of(kafka, own.seen)
+    assert (found["retention.ms"], found["retention.bytes"]) == ("86400000", "200000000")
+    assert found["segment.bytes"] == own_configs(own)[own.seen]["segment.bytes"]  # nobody's choice
+
+
+def test_a_topic_that_we_may_not_alter_keeps_its_settings(
+    kafka: EmbeddedKafka, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = OwnTopics(unique("own"))
+    create_topic(kafka.bootstrap_servers, own.seen, 2, **EARLIER["seen"], **LARGE)
+
+    def denied(_: AdminClient, resources: list[ConfigResource]) -> dict[ConfigResource, object]:
+        failed: Future[None] = Future()
+        failed.set_exception(KafkaException(KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED)))
+        return dict.fromkeys(resources, failed)
+
+    monkeypatch.setattr(AdminClient, "incremental_alter_configs", denied)
+    ensure(kafka, own)
+    assert config_of(kafka, own.seen)["retention.ms"] == "7200000"
+    assert f"topic {own.seen} keeps the settings of an earlier version" in caplog.text
+    assert "doctor" in caplog.text
 
 
 def test_no_broker_is_told_in_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from bridge.adapters.admin_token import TOKEN_FILE, make_token
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.queue_desk import QueueDesk
+from bridge.adapters.stream_desk import StreamDesk
 from bridge.adapters.telemetry import Telemetry
 from bridge.config import AdminConfig
 from bridge.model.errors import SinkUnavailable
@@ -22,6 +23,7 @@ class FakeAppliance:
     def __init__(self, desk: QueueDesk | None = None) -> None:
         self.desk = desk
         self.watch = FakeWatch(desk)
+        self.streams = StreamDesk(list)
         self.reasons: list[str] = []
         self.fails = False
         self.away = ""

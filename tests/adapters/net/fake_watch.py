@@ -31,6 +31,7 @@ class FakeWatch:
         self.fault: Exception | None = None
         self.asked: list[tuple[Any, ...]] = []
         self.role, self.reasons = "alone", list[str]()
+        self.rejected_hosts = list[Row]()
         self._desk = desk
         self._views = Views(lambda: pumps(self.pump), lambda: self.connections)
 
@@ -52,6 +53,7 @@ class FakeWatch:
             "waiting_acks": 0,
             "waiting_forwards": 0,
             "cloned_guids": {},
+            "rejected_hosts": self.rejected_hosts,
             "totals": {"messages": 12, "records": 12, "bytes_received": 1200},
             "rates": {"messages_per_second": 1.0, "bytes_received_per_second": 100.0},
             "pending": {"messages": 0, "oldest_s": 0.0},

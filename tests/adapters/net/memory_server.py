@@ -190,7 +190,7 @@ async def client(
     source: str = "",
 ) -> AsyncIterator[Client]:
     """`narrow`: the kernel holds hardly anything that is not read."""
-    plug = socket.socket()
+    plug = socket.socket(socket.AF_INET6 if ":" in made.host else socket.AF_INET)
     plug.setblocking(False)
     if narrow:
         plug.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)

@@ -363,3 +363,12 @@ def test_a_page_without_its_access_is_none() -> None:
         with pytest.raises(ConfigError, match=r"admin\.certificate is not"):
             AdminConfig(**{option: Path("a.pem")})  # type: ignore[arg-type]
     assert Access(AdminConfig(), (), Telemetry())._names == set()
+
+
+def test_wrong_tokens_of_an_ipv4_address_are_counted_for_it_alone() -> None:
+    """A listener for both families shows IPv4 addresses as IPv6: all of them lie in one /64."""
+    wrong = WrongTokens()
+    for _ in range(5):
+        wrong.note("::ffff:10.1.2.3")
+    assert wrong.wait_s("10.1.2.3") > 0
+    assert wrong.wait_s("::ffff:10.9.9.9") == 0

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 import aiohttp
 import pytest
 
-from bridge.adapters.net import admin_server as module
 from bridge.adapters.net.admin_server import AdminServer
 from bridge.adapters.telemetry import Telemetry
 from bridge.model.errors import ConfigError
@@ -177,21 +176,6 @@ def test_a_large_request_is_refused() -> None:
         assert answer.status == 400
 
     talk(dialogue)
-
-
-def test_a_peer_that_sends_no_request_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "IDLE_TIMEOUT_S", 0.05)
-
-    async def run() -> None:
-        async with admin_server(FakeAppliance()) as url:
-            host, port = url.removeprefix("http://").split(":")
-            reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(b"GET /livez HTTP/1.1\r\nHost: a\r\nX-Slow: ")
-            assert await asyncio.wait_for(reader.read(), 10) == b""
-            writer.close()
-            await writer.wait_closed()
-
-    asyncio.run(run())
 
 
 def test_a_port_that_is_taken_is_one_line() -> None:

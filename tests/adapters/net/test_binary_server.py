@@ -21,8 +21,8 @@ from bridge.model.errors import ConfigError
 from bridge.protocol.binary.session import SessionSettings
 from tests.adapters.net.memory_server import PLAIN, SOON_S, World, client, run, world
 from tests.core.messages import LOCAL
-from tests.outside.rawmsmq import Message, base, build, cp_request, direct, ec_request
-from tests.outside.rawparse import Establish, SessionAck, parse
+from tests.outside.rawmsmq import Message, Tx, base, build, cp_request, direct, ec_request
+from tests.outside.rawparse import Establish, Received, SessionAck, parse
 from tests.support.waiting import until
 
 
@@ -358,6 +358,37 @@ def test_a_session_speaks_for_its_own_queue_manager() -> None:
     run(test())
 
 
+def test_a_message_for_another_queue_manager_ends_the_session_and_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its sender keeps it, and comes again and again: the log does not say it every time."""
+    elsewhere, reason = uuid4(), "other-queue-manager"
+
+    async def test() -> None:
+        async with world() as made:
+            for attempt in range(1, 4):
+                async with client(made) as sender:
+                    stray = Message(
+                        source=sender.guid,
+                        message_id=9,
+                        destination=PLAIN,
+                        queue_manager=elsewhere,
+                        body=b"stray",
+                    )
+                    sender.writer.write(sender.message() + build(stray))
+                    ack = parse(await sender.end())
+                    assert isinstance(ack, SessionAck)
+                    assert ack.session.ack == 1
+                    assert (made.closed(reason), made.refused(reason)) == (attempt, attempt)
+            assert b"stray" not in made.bodies
+
+    with caplog.at_level("WARNING"):
+        run(test())
+    [line] = [r for r in caplog.records if r.fields.get("reason") == reason]  # type: ignore[attr-defined]
+    assert str(elsewhere) in line.fields["detail"]  # type: ignore[attr-defined]
+    assert "queue_manager.id" in line.fields["detail"]  # type: ignore[attr-defined]
+
+
 def test_a_router_speaks_for_others() -> None:
     async def test() -> None:
         routers = AccessList(["127.0.0.0/8"])
@@ -429,5 +460,80 @@ def test_a_guid_is_known_where_its_first_message_was_accepted_from() -> None:
             sender.writer.write(sender.message())
             await until(lambda: kept)
             assert kept == [(str(sender.guid), "127.0.0.1")]
+
+    run(test())
+
+
+def test_a_connection_knows_when_it_was_heard_last() -> None:
+    """The courier brings acks to the session that was heard last."""
+
+    def of(made: World, guid: UUID) -> float:
+        [found] = [c for c in made.server.connections if c.session.remote == guid.bytes_le]
+        return found.heard_at
+
+    async def test() -> None:
+        async with world() as made, client(made) as first, client(made) as second:
+            assert of(made, first.guid) <= of(made, second.guid)
+            for _ in range(3):
+                for one, other in ((first, second), (second, first)):
+                    before = of(made, other.guid)
+                    one.writer.write(one.messages(32))
+                    await one.read()
+                    assert of(made, one.guid) > before
+
+    run(test())
+
+
+@pytest.mark.parametrize(
+    ("target", "known"),
+    [("127.0.0.1", "127.0.0.1"), ("::1", "::1"), ("::ffff:127.0.0.1", "127.0.0.1")],
+)
+def test_a_listener_for_both_families(target: str, known: str) -> None:
+    """An IPv4 peer is its IPv4 address, for `routers`, pins and bounds too."""
+
+    async def test() -> None:
+        senders = KnownSenders("enforce", {}, {}, lambda *_: None)
+        routers = AccessList([known])
+        async with world(listen=False, routers=routers, senders=senders) as made:
+            made.host = "::"
+            await made.listen()
+            made.host = target
+            async with client(made, window=1) as sender:
+                connection = made.connection
+                assert (connection.host, connection.session.peer) == (known, known)
+                shown = f"[{known}]" if ":" in known else known
+                assert connection.name.rpartition(":")[0] == shown
+                assert connection.is_router
+                sender.writer.write(sender.message())
+                await sender.read()
+                assert senders.address(str(sender.guid)) == known
+
+    run(test())
+
+
+def test_an_order_ack_to_an_ipv6_peer_names_its_address() -> None:
+    """MS-MQQB 2.2.4: "TCP:" ip-address, which is IPv6address or IPv4address of RFC 3986: there the
+    brackets belong to IP-literal, so there are none."""
+
+    async def test() -> None:
+        async with world(listen=False) as made:
+            made.host = "::"
+            await made.listen()
+            made.host = "::1"
+            async with client(made) as sender:
+                tx = Tx(sequence_id=1 << 32 | 1, number=1, previous=0)
+                ordered = Message(
+                    source=sender.guid,
+                    message_id=1,
+                    destination=direct("OS:bridge01\\private$\\orders"),
+                    tx=tx,
+                    body=b"1",
+                )
+                sender.writer.write(build(ordered))
+                packet = await sender.read()
+                while not isinstance(packet, Received):
+                    packet = await sender.read()
+                assert packet.is_order_ack
+                assert packet.destination == direct("TCP:::1\\PRIVATE$\\order_queue$")
 
     run(test())

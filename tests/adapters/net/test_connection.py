@@ -13,6 +13,7 @@ import pytest
 from bridge.adapters import intake
 from bridge.adapters.net import connection as module
 from bridge.protocol.binary.session import SessionSettings
+from bridge.protocol.commands import Send
 from tests.adapters.net.memory_server import Client, World, client, run, world
 from tests.outside.rawmsmq import SessionHeader, ec_request
 from tests.outside.rawparse import SessionAck
@@ -373,3 +374,16 @@ def test_a_jam_of_another_shard_does_not_matter() -> None:
             await asyncio.wait_for(sender.read(), 5)
 
     run(test())
+
+
+def test_nothing_is_written_to_a_connection_that_is_gone(caplog: pytest.LogCaptureFixture) -> None:
+    """asyncio logs "socket.send() raised exception" for every write from the fifth on."""
+
+    async def test() -> None:
+        async with world() as made, client(made):
+            made.connection._transport.abort()
+            made.connection._execute([Send(b"x")] * 10)
+
+    with caplog.at_level(logging.WARNING, "asyncio"):
+        run(test())
+    assert "socket.send" not in caplog.text

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
-from bridge.adapters.net.crowd import FEW, LOOK, Crowd, Hall, Ranks, neighbourhood
+from bridge.adapters.net.crowd import FEW, LOOK, Crowd, Hall
 
 A, B, C = "10.0.0.1", "10.0.0.2", "10.0.0.3"
 MANY = 10**6
@@ -108,22 +107,6 @@ def test_other_addresses_do_not_notice() -> None:
     made.come(A, 100, busy=True)
     assert not any(other.gone for other in others)
     assert len(made) == 4 + 3
-
-
-@pytest.mark.parametrize(
-    ("host", "unit"),
-    [
-        ("10.0.0.1", "10.0.0.1"),
-        ("::ffff:10.0.0.1", "10.0.0.1"),
-        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
-        ("2001:db8:1:2:ffff::", "2001:db8:1:2::/64"),
-        ("2001:db8:1:3::1", "2001:db8:1:3::/64"),
-        ("fe80::1%eth0", "fe80::/64"),
-        ("?", "?"),
-    ],
-)
-def test_what_counts_as_one_address(host: str, unit: str) -> None:
-    assert neighbourhood(host) == unit
 
 
 def test_a_whole_network_of_ipv6_is_one_address() -> None:
@@ -272,21 +255,6 @@ def test_a_crowd_costs_no_search() -> None:
     made.come(A, 1_000)
     made.come(B, 1_000)
     assert Guest.asked <= 2_000 * 3 * LOOK
-
-
-def test_ranks_against_a_plain_count() -> None:
-    chance, ranks, counts = random.Random(1), Ranks(), Counter[str]()
-    names = [str(number) for number in range(20)]
-    for _ in range(5_000):
-        name = chance.choice(names)
-        step = chance.choice((1, 1, -1)) if counts[name] else 1
-        ranks.change(name, step)
-        counts[name] += step
-        assert ranks.most == max(counts.values())
-        assert ranks[name] == counts[name]
-        if ranks.most:
-            assert counts[ranks.heaviest()] == ranks.most
-    assert len(ranks) == sum(count > 0 for count in counts.values())
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 
 import pytest
 
@@ -54,5 +55,23 @@ def test_more_come_at_once_than_are_accepted_at_once() -> None:
         for _, writer in pairs:
             writer.close()
         server.close()
+
+    run(test())
+
+
+@pytest.mark.parametrize("target", ["127.0.0.1", "::1"])
+def test_all_addresses_are_those_of_both_families(target: str) -> None:
+    """asyncio would listen on IPv6 alone."""
+
+    async def test() -> None:
+        server, address = await listen(asyncio.Protocol, "::", 0, "listen.binary")
+        async with server:
+            assert address.startswith("[::]:")
+            port = int(address.rpartition(":")[2])
+            _, writer = await asyncio.open_connection(target, port)
+            writer.close()
+            await writer.wait_closed()
+            with pytest.raises(ConfigError, match=re.escape(f"[::]:{port}")):
+                await listen(asyncio.Protocol, "::", port, "listen.binary")
 
     run(test())

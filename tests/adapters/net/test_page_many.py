@@ -101,6 +101,18 @@ def test_one_that_stands_by_is_not_ill(browser: Browser) -> None:
             expect(page.locator("#state")).to_have_attribute("data-kind", kind)
 
 
+def test_host_names_that_messages_were_refused_for(browser: Browser) -> None:
+    """They come from strangers: text, never markup."""
+    appliance = FakeAppliance()
+    row = {"host": "<b>old</b>-name", "messages": 1234, "last": "2026-01-02T03:04:05Z"}
+    with served(appliance) as url, quiet_page(browser) as page:
+        page.goto(f"{url}/#health")
+        card = page.locator("section", has_text="This appliance")
+        expect(card).to_contain_text("Refused host names")
+        appliance.watch.rejected_hosts = [row]
+        expect(card).to_contain_text("<b>old</b>-name: 1,234")
+
+
 def unlock(page: Page) -> None:
     page.click("#unlock")
     page.fill("#token", TOKEN)

@@ -270,3 +270,20 @@ def test_a_flood_of_one_address_leaves_the_others_their_answers(
     assert len(one._answers) == 2
     monkeypatch.setattr("time.monotonic", lambda: 2.0)
     assert one._may_answer("10.0.0.1")
+
+
+@pytest.mark.parametrize("target", ["127.0.0.1", "::1"])
+def test_both_families_on_all_addresses(target: str) -> None:
+    async def test() -> None:
+        one = PingServer(LOCAL, lambda: False)
+        address = await one.start("::", 0)
+        try:
+            port = Address.parse(address).port
+            answer = await ping(Address(target, port), SENDER)
+            assert answer is not None
+            assert answer.queue_manager == LOCAL
+        finally:
+            one.stop()
+            await asyncio.sleep(0)
+
+    run(test())

@@ -6,16 +6,25 @@ import asyncio
 import logging
 import shutil
 import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 
 from bridge.adapters.net.self_signed import self_signed
-from bridge.adapters.net.tls import CertificateReload, Profile, client_context, server_context
+from bridge.adapters.net.tls import (
+    CertificateReload,
+    Profile,
+    client_context,
+    names_of,
+    require_clients,
+    server_context,
+)
 from bridge.model.errors import ConfigError
 from tests.adapters.net.http_world import OK, http_world, post, raw_client
 from tests.adapters.net.memory_server import run
+from tests.support.certificates import ALTERNATIVES, Authority
 
 Pair = tuple[Path, Path]
 
@@ -100,6 +109,33 @@ def test_old_windows_needs_the_legacy_profile(
     run(test())
 
 
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+@pytest.mark.parametrize(("version", "name"), OLD_VERSIONS)
+def test_our_client_needs_the_legacy_profile_for_old_windows(
+    version: ssl.TLSVersion, name: str, old: Pair
+) -> None:
+    async def test() -> None:
+        context = server_context(*old, "legacy")
+        context.maximum_version = version
+        async with http_world(tls=context) as made:
+            async with raw_client(made, client_context(old[0], "legacy")) as connected:
+                assert await connected.ask(post()) == OK
+                assert connected.writer.get_extra_info("ssl_object").version() == name
+            with pytest.raises(ssl.SSLError):
+                async with raw_client(made, client_context(old[0])):
+                    pass
+
+    run(test())
+
+
+@pytest.mark.parametrize("profile", ["modern", "legacy"])
+def test_a_server_without_secure_renegotiation(profile: Profile, old: Pair) -> None:
+    """RFC 5746: servers that were never updated do not know it. OpenSSL refuses them by default."""
+    legacy_server_connect = 0x4  # SSL_OP_LEGACY_SERVER_CONNECT
+    options = client_context(old[0], profile).options
+    assert bool(options & legacy_server_connect) == (profile == "legacy")
+
+
 @pytest.mark.parametrize("profile", ["modern", "legacy"])
 def test_no_context_speaks_ssl_3(profile: Profile, old: Pair) -> None:
     for context in (server_context(*old, profile), client_context(old[0], profile)):
@@ -114,6 +150,69 @@ def test_a_client_verifies(old: Pair) -> None:
     assert context.check_hostname
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert client_context(None).verify_mode is ssl.CERT_REQUIRED
+
+
+# -- clients that must show a certificate ---------------------------------------------------
+
+
+def test_the_names_of_a_client(tmp_path: Path, old: Pair) -> None:
+    authority = Authority(tmp_path)
+    context = server_context(*old)
+    require_clients(context, authority.file)
+    names = {
+        authority.sign("Order Service", *ALTERNATIVES): (
+            "cn:order service",
+            "san:sender01.example.com",
+            "san:spiffe://example.com/orders",
+            "san:ann@example.com",
+            "san:10.1.2.3",
+        ),
+        authority.sign("x"): ("cn:x",),
+    }
+
+    async def test() -> None:
+        async with http_world(tls=context) as made:
+            for shows in names:
+                client = client_context(old[0])
+                client.load_cert_chain(shows)
+                async with raw_client(made, client) as connected:
+                    assert await connected.ask(post()) == OK
+                    assert await connected.ask(post()) == OK
+            found = [request.peer_names for request in made.requests]
+        assert found == [each for each in names.values() for _ in range(2)]
+
+    run(test())
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+@pytest.mark.parametrize("shows", ["nothing", "another's"])
+def test_a_client_without_a_certificate_says_nothing(
+    tmp_path: Path, old: Pair, shows: str, version: ssl.TLSVersion
+) -> None:
+    """With TLS 1.3 a client believes that it is connected before the server has judged it."""
+    context = server_context(*old)
+    require_clients(context, Authority(tmp_path).file)
+    client = client_context(old[0])
+    client.minimum_version = client.maximum_version = version
+    if shows != "nothing":
+        client.load_cert_chain(Authority(tmp_path, "other").sign("orders"))
+
+    async def test() -> None:
+        async with http_world(tls=context) as made:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                async with raw_client(made, client) as connected:
+                    assert await connected.ask(post()) != OK
+            assert made.requests == []
+
+    run(test())
+
+
+def test_names_that_no_list_can_have() -> None:
+    subject = ((("commonName", "x" * 300),), (("organizationName", "o"), ("commonName", "B")))
+    alternatives = (("DNS", "a.example"), ("DirName", (("a", "b"),)), ("DNS", "y" * 300))
+    found = names_of({"subject": subject, "subjectAltName": alternatives})
+    assert found == ("cn:b", "san:a.example")
+    assert names_of({}) == ()
 
 
 # -- what is wrong with the files -----------------------------------------------------------

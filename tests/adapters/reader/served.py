@@ -8,13 +8,17 @@ import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 from uuid import UUID
+
+import pytest
 
 from bridge.adapters.net.rpc_auth import Credentials
 from bridge.adapters.net.rpc_server import RpcProcess, RpcServer
 from bridge.adapters.reader.place import Place
 from bridge.adapters.telemetry import Telemetry
 from bridge.model.guid import Guid
+from bridge.protocol.rpc.association import Association
 from bridge.protocol.rpc.calls import AuthLevel, Call, Fault, Interface
 from bridge.protocol.rpc.md4 import nt_hash
 from tests.protocol.rpc.reader.fake_server import FakeServer, new_server
@@ -83,6 +87,27 @@ class Mapper:
 
     def rundown(self, group: int) -> None:
         pass
+
+
+class OneAtATime:
+    """Every server of this process takes one call at a time, and says so in its bind_ack. `widest`
+    is how many it had at once."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.widest = 0
+        make, invoke = Association._ack, Association._invoke
+
+        def ack(association: Association, *arguments: Any) -> bytes:
+            data = bytearray(make(association, *arguments))
+            data[3] &= ~0x10  # PFC_CONC_MPX
+            return bytes(data)
+
+        def count(association: Association, *arguments: Any) -> None:
+            self.widest = max(self.widest, len(association._requests.pending))
+            invoke(association, *arguments)
+
+        monkeypatch.setattr(Association, "_ack", ack)
+        monkeypatch.setattr(Association, "_invoke", count)
 
 
 class Served:

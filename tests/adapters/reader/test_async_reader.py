@@ -13,7 +13,7 @@ from bridge.adapters.reader.async_reader import AsyncRemoteReader
 from bridge.adapters.reader.place import Place
 from bridge.model.errors import RpcUnavailable
 from bridge.protocol.rpc.reader.steps import ConnectionLost
-from tests.adapters.reader.served import Served, closed_port
+from tests.adapters.reader.served import OneAtATime, Served, closed_port
 from tests.adapters.reader.test_sync_reader import fill
 from tests.protocol.rpc.reader.running import ORDERS
 
@@ -46,6 +46,17 @@ def test_scan_and_receive(served: Served) -> None:
     assert run(scanned(served.place(), limit=7)) == bodies[:7]
     assert run(drained(served.place(), window=200)) == bodies
     assert served.fake.removed == bodies
+
+
+def test_a_server_that_takes_one_call_at_a_time(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C706 12.6.3.1: its bind_ack has no PFC_CONC_MPX."""
+    only = OneAtATime(monkeypatch)
+    bodies = fill(served, 200)
+    assert run(scanned(served.place())) == bodies
+    assert run(drained(served.place())) == bodies
+    assert only.widest == 1
 
 
 def test_one_message_purge_and_move(served: Served) -> None:
@@ -125,7 +136,7 @@ def test_without_a_mapper_the_usual_ports(
     bodies = fill(served, 2)
     with closed_port() as first, closed_port() as mapper:
         ports = (first, served.port)
-        monkeypatch.setattr("bridge.adapters.reader.async_reader.PORTS", ports)
+        monkeypatch.setattr("bridge.adapters.reader.async_links.PORTS", ports)
         assert run(scanned(replace(served.place(), port=None, mapper_port=mapper))) == bodies
 
 

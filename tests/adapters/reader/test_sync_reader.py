@@ -17,7 +17,7 @@ from bridge.protocol.rpc.calls import AuthLevel
 from bridge.protocol.rpc.reader.finding import NotServed
 from bridge.protocol.rpc.reader.results import Refused
 from bridge.protocol.rpc.reader.steps import ConnectionLost
-from tests.adapters.reader.served import ANN, Served, closed_port
+from tests.adapters.reader.served import ANN, OneAtATime, Served, closed_port
 from tests.protocol.rpc.reader.running import ORDERS
 
 HEAVY = ("asyncio", "aiohttp", "confluent_kafka", "typer", "rich", "ruamel", "prometheus_client")
@@ -52,6 +52,19 @@ def test_it_needs_nothing_of_the_appliance() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
     assert told.stdout == "[]\n"
+
+
+def test_a_server_that_takes_one_call_at_a_time(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """C706 12.6.3.1: its bind_ack has no PFC_CONC_MPX."""
+    only = OneAtATime(monkeypatch)
+    bodies = fill(served, 200)
+    with quiet(served) as reader:
+        assert [read.message.body for read in reader.scan(ORDERS)] == bodies
+        assert drained(reader, wait_s=0.001) == bodies
+    assert only.widest == 1
+    assert served.fake.removed == bodies
 
 
 def test_a_long_queue_in_parts(served: Served) -> None:
@@ -206,7 +219,7 @@ def test_without_a_mapper_the_usual_ports(
     bodies = fill(served, 2)
     with closed_port() as first, closed_port() as mapper:
         ports = (first, served.port)
-        monkeypatch.setattr("bridge.adapters.reader.sync_reader.PORTS", ports)
+        monkeypatch.setattr("bridge.adapters.reader.sync_links.PORTS", ports)
         place = replace(served.place(), port=None, mapper_port=mapper)
         with RemoteReader(place) as reader:
             assert drained(reader) == bodies

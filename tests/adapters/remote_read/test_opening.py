@@ -2,14 +2,15 @@
 
 import pytest
 
+from bridge.adapters.retained.service import now
 from bridge.core.remote_read.naming import Home
 from bridge.core.retained.queues import Access
 from bridge.protocol.rpc.calls import Call
 from bridge.wire.rpc.queue_format import QueueFormat
 from bridge.wire.rpc.remote_read import GetServerPort
-from tests.adapters.remote_read.world import ORDERS, PLAIN, World, call, name
+from tests.adapters.remote_read.world import FORWARD, ORDERS, PLAIN, World, call, name
 from tests.core.messages import LOCAL
-from tests.core.retained.world import refused
+from tests.core.retained.world import refused, row
 
 ANONYMOUS = call(GetServerPort())
 ANN = call(GetServerPort(), user="SHOP\\ann")
@@ -82,7 +83,7 @@ def test_a_pattern_makes_a_queue_for_who_may_read_it() -> None:
 
 
 def test_many_names_make_no_more_queues(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bridge.adapters.remote_read.opening.MOST_QUEUES", 3)
+    monkeypatch.setattr("bridge.adapters.remote_read.opening.MOST_QUEUES", 4)
     world = World()
     assert opened(world, ANONYMOUS, name("private$\\made-1"))
     with refused(0xC00E0003):
@@ -96,3 +97,34 @@ def test_sharing() -> None:
     with refused(0xC00E0009):
         opened(world, ANONYMOUS, name())
     assert opened(world, ANONYMOUS, name(), Access.PEEK) == PLAIN
+
+
+@pytest.mark.parametrize("access", [0x01, 0x20])
+def test_a_forward_queue_has_nothing_to_read(access: int, caplog: pytest.LogCaptureFixture) -> None:
+    """MS-MQRR 3.1.4.2: MQ_ERROR_ACCESS_DENIED; open, it would stay empty for ever."""
+    world = World()
+    names = len(world.owner.queues.names())
+    for what in (name(FORWARD), name("private$\\passed-1"), name(f"{FORWARD};retry", 5, kind=8)):
+        with refused(0xC00E0025):
+            opened(world, ANN, what, access)
+    assert len(world.owner.queues.names()) == names
+    lines = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert len(lines) == 3
+    assert f"{FORWARD} forwards its messages to Kafka" in lines[0].getMessage()
+    assert "hint: set mode: retain" in lines[0].getMessage()
+    assert opened(world, ANN, name(f"{FORWARD};journal", 0x81), access) == f"{FORWARD};journal"
+
+
+def test_what_a_forward_queue_still_holds_can_be_read() -> None:
+    """It was a retained one when these came."""
+    world = World()
+    world.owner.queues.arrive([row(1, FORWARD)], now())
+    assert opened(world, ANN, name(FORWARD)) == FORWARD
+    assert opened(world, ANN, name(f"{FORWARD};retry", 5, kind=8), 4) == f"{FORWARD};retry"
+
+
+def test_who_may_not_read_hears_nothing_of_the_mode(caplog: pytest.LogCaptureFixture) -> None:
+    world = World(has_users=True, allow_read=("bob",))
+    with refused(0xC00E0025):
+        opened(world, ANN, name(FORWARD))
+    assert "forwards its messages" not in caplog.text

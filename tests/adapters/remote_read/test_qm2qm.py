@@ -328,14 +328,40 @@ async def test_a_session_is_its_users() -> None:
 
 
 @running
-async def test_what_nobody_ends_goes_back() -> None:  # RR-42
+async def test_what_is_not_ended_goes_back_with_its_connection() -> None:
+    """MS-MQQP 3.1.2 has a timer for waits only. 3.1.6.2: "the connection between the client and
+    server is severed before the context handle is closed [...]. The server MUST
+    set the dwAck parameter to RR_NACK"."""
     world = World(release_after_s=300.0)
     world.put(b"M1")
+    world.put(b"M2")
     client = await Client.at(world)
-    taken = await client.start()
-    world.owner.tick(301)
-    assert (await client.end(taken.handle)).status == 0xC00E0007
-    assert body(await client.start()) == b"M1"
+    taken, waiting = await client.start(), client.begin(request_id=2)
+    assert body(await waiting) == b"M2"
+    later = client.begin(request_id=3)
+    await turns()
+    world.owner.tick(1_000_000)
+    world.put(b"M3")
+    other = await Client.at(world, group=3)
+    assert body(await later) == b"M3"
+    assert (await other.start()).status == EMPTY
+    assert await client.end(taken.handle) == wire.HandleGone(bytes(20), 0)
+    world.qm2qm.rundown(2)
+    assert body(await other.start()) == b"M2"
+    assert body(await other.start()) == b"M3"
+
+
+@running
+async def test_a_wait_has_a_timer() -> None:
+    """MS-MQQP 3.1.2, Call Timer: ulTimeout."""
+    world = World(release_after_s=300.0)
+    client = await Client.at(world)
+    waiting = asyncio.create_task(client.start(timeout_ms=5000))
+    await turns()
+    world.owner.tick(4)
+    assert not waiting.done()
+    world.owner.tick(6)
+    assert (await waiting).status == EMPTY
 
 
 @running
@@ -378,6 +404,58 @@ async def test_levels_ports_and_version() -> None:
     assert await weak.fault(wire.CloseQueue(strong.session)) == 5  # RR-16
     with pytest.raises(Fault):
         await weak.start()
+
+
+@running
+async def test_the_supporting_server_has_a_level_of_its_own() -> None:
+    """MS-MQMP 4.2: the application opens the queue (step 5); "the supporting server binds to the
+    remote queue manager and utilizes the qm2qm RPC protocol" (step 8)."""
+    world = World(minimum=AuthLevel.CONNECT)
+    world.put(b"M1")
+    application = await opened(world, level=AuthLevel.PRIVACY, user="ann")
+    server = Client(world, application.queue, level=AuthLevel.CONNECT, user="HOST$")
+    answer = await server.open()
+    assert answer.status == 0
+    given = await server.start()
+    assert body(given) == b"M1"
+    assert (await server.end(given.handle, NACK)).status == 0
+    assert (await server.ask(wire.PurgeQueue(server.number))).status == 0
+    cursor = wire.CloseCursor(server.number, 99)
+    assert (await server.ask(cursor)).status == 0xC00E0007
+    closing = await server.ask(wire.CloseQueue(answer.handle), wire.HandleGone)
+    assert closing == wire.HandleGone(bytes(20), 0)
+
+
+@running
+async def test_a_session_keeps_to_the_level_it_was_opened_at() -> None:
+    """Also where the application's own level was lower."""
+    world = World(minimum=AuthLevel.CONNECT)
+    world.put(b"M1")
+    application = await opened(world, level=AuthLevel.CONNECT)
+    strong = Client(world, application.queue, level=AuthLevel.PRIVACY)
+    session = (await strong.open()).handle
+    given = await strong.start()
+    weak = Client(world, application.queue, level=AuthLevel.INTEGRITY)
+    for request in (
+        wire.StartReceive(weak.describe(request_id=2)),
+        wire.EndReceive(given.handle, ACK),
+        wire.PurgeQueue(weak.number),
+        wire.CloseCursor(weak.number, 1),
+        wire.CancelReceive(weak.number, weak.number, 1),
+        wire.CloseQueue(session),
+    ):
+        assert await weak.fault(request) == 5
+    assert world.waiting() == [b"M1"]
+    assert (await strong.end(given.handle)).status == 0
+
+
+@running
+async def test_every_qm2qm_call_reaches_the_minimum_level() -> None:
+    """MS-MQQP 5: a server may reject methods invoked by unauthenticated clients."""
+    world = World(minimum=AuthLevel.INTEGRITY)
+    application = await opened(world, level=AuthLevel.PRIVACY)
+    server = Client(world, application.queue, level=AuthLevel.CONNECT)
+    assert await server.fault(wire.OpenQueue(Guid(bytes(16)), 0, 5, *[server.number] * 2)) == 5
 
 
 @running

@@ -51,9 +51,26 @@ async def test_it_returns_its_errors() -> None:
     ):
         answer = await ask(world.qmcomm, request, wire.RemoteOpened, user=user)
         assert answer == wire.RemoteOpened(bytes(20), 0, 0, 0, status)
-    await ask(world.qmcomm, opening(name(), 1, 1), wire.RemoteOpened, user="ann")
-    again = await ask(world.qmcomm, opening(name()), wire.RemoteOpened, user="ann")
-    assert again.status == 0xC00E0009
+
+
+@running
+async def test_exclusive_opens() -> None:
+    """MS-MQMP 3.1.4.2, dwShareMode: "If the queue has already been opened for read access, the
+    server MUST return STATUS_SHARING_VIOLATION (0xc0000043). [...] subsequent attempts to open the
+    same queue for read access MUST return STATUS_SHARING_VIOLATION (0xc0000043) until the queue has
+    been closed." """
+    world = World()
+    taken = wire.RemoteOpened(bytes(20), 0, 0, 0, 0xC0000043)
+    shared = await opened(world)
+    assert await ask(world.qmcomm, opening(name(), 1, 1), wire.RemoteOpened) == taken
+    await closed(world, shared.handle)
+    exclusive = await ask(world.qmcomm, opening(name(), 1, 1), wire.RemoteOpened)
+    assert exclusive.status == 0
+    for share in (0, 1):
+        assert await ask(world.qmcomm, opening(name(), 1, share), wire.RemoteOpened) == taken
+    assert len(world.doors) == 1
+    await closed(world, exclusive.handle)
+    assert (await opened(world)).status == 0
 
 
 @running

@@ -450,18 +450,17 @@ async def test_moves() -> None:
     """2.1 op 10, 11; D-13, D-14"""
     world = World()
     row = world.put(b"M1")
-    client, other = Client(world), Client(world, group=2)
+    client = Client(world)
     handle, peeking = await client.open(), await client.open(access=Access.PEEK)
     sub = name(f"{PLAIN};retry", 5, kind=8)
     target = await open_for_move(client, sub)
     foreign = await open_for_move(client, name(ORDERS))
-    theirs = await open_for_move(other, sub)
     number = row.lookup_id
 
     async def move(source: bytes, to: int, lookup: int = number, uow: bytes = bytes(16)) -> int:
         return await client.status(wire.MoveMessage(source, to, lookup, uow))
 
-    for to in (0, 5, theirs.move_context):
+    for to in (0, 5):
         assert await move(handle, to) == 0xC00E0007
     assert await move(handle, foreign.move_context) == 0xC000000D
     assert await move(peeking, target.move_context) == 0xC00E0025
@@ -477,6 +476,34 @@ async def test_moves() -> None:
     for access, share in ((1, 0), (4, 1)):
         request = wire.OpenQueueForMove(**asdict(opening(sub, access, share)))
         assert await client.fault(request) == 0xC00E0006
+
+
+@running
+async def test_the_target_of_a_move_is_open_elsewhere() -> None:
+    """MS-MQRR 3.1.4.10: find the descriptor "by comparing the ullContextTo parameter with the
+    Handle ADM attribute for all OpenQueueDescriptor ADM element instances maintained by the local
+    QueueManager": it is a number, not a context handle of the caller's association."""
+    world = World()
+    numbers = [world.put(body).lookup_id for body in (b"M1", b"M2", b"M3")]
+    client, other = Client(world), Client(world, group=2)
+    handle, sub = await client.open(), name(f"{PLAIN};retry", 5, kind=8)
+    target, second = await open_for_move(other, sub), await open_for_move(other, sub)
+    assert target.move_context != second.move_context
+
+    async def move(lookup: int, to: int) -> int:
+        return await client.status(wire.MoveMessage(handle, to, lookup, bytes(16)))
+
+    assert await move(numbers[0], target.move_context) == 0
+    assert world.waiting(f"{PLAIN};retry") == [b"M1"]
+    # The handle itself stays the other association's.
+    assert await client.fault(wire.CloseQueue(target.handle)) == 0x1C00001A
+    await other.ask(wire.CloseQueue(target.handle), wire.Closed)
+    assert await move(numbers[1], target.move_context) == 0xC00E0007
+    assert await move(numbers[1], second.move_context) == 0
+    world.remote_read.rundown(2)
+    assert await move(numbers[2], second.move_context) == 0xC00E0007
+    assert world.waiting() == [b"M3"]
+    assert not world.remote_read._targets
 
 
 @running

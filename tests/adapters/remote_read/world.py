@@ -34,6 +34,7 @@ from tests.core.messages import LOCAL, plain, queue
 
 PLAIN = "private$\\plain"
 ORDERS = "private$\\orders"
+FORWARD = "private$\\forward"
 Answered = TypeVar("Answered", bound=Stub)
 
 
@@ -128,6 +129,8 @@ class World:
                 queue(ORDERS, **kept),
                 queue(PLAIN, transactional=False, **kept),
                 queue("private$\\made-*", transactional=False, topic="made", **kept),
+                queue(FORWARD, transactional=False, allow_read=allow_read),
+                queue("private$\\passed-*", transactional=False, topic="p", allow_read=allow_read),
             ],
         )
         for known in self.catalogue.known():

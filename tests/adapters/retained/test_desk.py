@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bridge.adapters.kafka.embedded import EmbeddedKafka
-from bridge.adapters.retained.service import now
+from bridge.adapters.retained.service import NotKept, now
 from bridge.core.retained.queues import Access
 from bridge.model.errors import SinkUnavailable
 from tests.adapters.retained.world import KEPT, Running, World, numbered
@@ -43,6 +43,23 @@ def nothing_is_left(process: Running) -> None:
     assert service._settling == {}
     assert len(service.queues.handles) == 0
     assert service.queues._stock.locks == {}
+
+
+def test_a_forward_queue_has_nothing_to_read(world: World) -> None:
+    forward = "private$\\forward"
+    world.queues.append(world.queue(forward, topic=unique("forward"), mode="forward"))
+
+    async def play() -> None:
+        async with world.running() as process:
+            with refused(0xC00E0025):
+                await process.desk.peek(forward, limit=1)
+            with pytest.raises(NotKept, match=r"forwards its messages.*hint: set mode: retain"):
+                await process.desk.receive(forward)
+            assert await process.desk.peek(f"{forward};journal", limit=1) == []
+            assert await process.desk.purge(forward) == 0
+            nothing_is_left(process)
+
+    asyncio.run(play())
 
 
 # -- looking ----------------------------------------------------------------------------------

@@ -538,3 +538,62 @@ def test_no_more_expire_at_once_than_kafka_keeps_up_with(
             assert process.depth() == 0
 
     asyncio.run(play())
+
+
+def test_what_retention_deletes_counts_no_more(
+    kafka: EmbeddedKafka,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Without a reader that would find it missing: copies go quietly, messages are named."""
+    monkeypatch.setattr(module, "RETENTION_S", 0.05)
+    world = World(kafka, tmp_path, journal=unique("journal"))
+    journal = world.queues[0].journal
+
+    async def play() -> None:
+        async with world.running(quota_kb=8) as process:
+            await process.send(*(plain(n, body=bytes(1000)) for n in range(1, 5)))
+            for _ in range(3):
+                await process.desk.receive(KEPT)
+            await until(lambda: process.depth(f"{KEPT};journal") == 3)
+            quotas = process.service.queues.quotas
+            assert quotas.copies() == 3000
+            ends = {r.partition(): 1 + (r.offset() or 0) for r in world.records(journal)}
+            for partition, end in ends.items():
+                world.delete_records(end, journal, partition or 0)
+            await until(lambda: quotas.copies() == 0)
+            assert process.removed == [("ACK_RECEIVE", False)] * 3
+            await asyncio.to_thread(world.delete_records, 4)
+            await until(lambda: process.service.view.total().count == 0)
+            assert process.removed[3:] == [("NACK_Q_PURGED", True)]
+            await process.send(plain(9))
+        throw_away(world.file)
+        async with world.running(quota_kb=8) as process:
+            assert process.service.view.total().count == 1
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(play())
+    assert "retention has deleted" in caplog.text
+    assert f"{world.topic}-0: 1 messages are lost" in caplog.text
+
+
+def test_copies_without_room_are_told_of(
+    kafka: EmbeddedKafka,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(module, "RETENTION_S", 0.05)
+    world = World(kafka, tmp_path, journal=unique("journal"), journal_quota_kb=1)
+
+    async def play() -> None:
+        async with world.running() as process:
+            await process.send(*(plain(n, body=bytes(600)) for n in (1, 2)))
+            for _ in range(2):
+                assert await process.desk.receive(KEPT) is not None
+            await until(lambda: "copies for journals" in caplog.text)
+            assert process.depth(f"{KEPT};journal") == 1
+
+    asyncio.run(play())
+    assert "1 copies for journals or dead-letter queues were not made" in caplog.text

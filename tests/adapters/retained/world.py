@@ -61,9 +61,10 @@ class World:
             for q in self.queues
         ]
 
-    def delete_records(self, before: int, topic: str = "") -> None:
+    def delete_records(self, before: int, topic: str = "", partition: int = 0) -> None:
         """As retention does, only at once."""
-        place, admin = TopicPartition(topic or self.topic, 0, before), AdminClient(self.settings)
+        place = TopicPartition(topic or self.topic, partition, before)
+        admin = AdminClient(self.settings)
         admin.delete_records([place])[place].result(NOT_IN_TIME_S)
 
     def delete_topic(self, topic: str) -> None:

@@ -63,6 +63,28 @@ def test_rows_and_positions_together(file: Path) -> None:
     view.close()
 
 
+def test_copies_are_counted_again_when_it_is_opened(file: Path) -> None:
+    view = RetainedView(file, ME)
+    view.add([row(1), row(2, f"{PLAIN};journal"), row(3, "system$;deadletter")])
+    view.commit()
+    view.close()
+    view = RetainedView(file, ME)
+    assert (view.copies(), view.total()) == (Totals(2, 200), Totals(3, 300))
+    view.close()
+
+
+def test_rows_of_records_before_an_offset(file: Path) -> None:
+    view = RetainedView(file, ME)
+    rows = [row(n) for n in range(1, 1200)]
+    view.add(rows)
+    assert view.held_before(*DATA, 4, -1) == rows[:3]
+    assert view.held_before(*DATA, 4, 2) == rows[2:3]
+    assert view.held_before(*DATA, 4, 3) == []
+    assert view.held_before(*DATA, 9999, -1) == rows[:500]
+    assert view.held_before("unknown", 0, 9999, -1) == []
+    view.close()
+
+
 def test_positions_never_go_back(file: Path) -> None:
     view = RetainedView(file, ME)
     view.commit({DATA: 5})

@@ -33,9 +33,25 @@ def test_lookup_actions(code: int) -> None:
     assert wanted(code, lookup_id=7, cursor=0, timeout_ms=0) == Wanted(
         is_receive=is_receive, seek=seek, lookup_id=7
     )
-    for lookup_id, cursor, timeout_ms in ((0, 0, 0), (7, 1, 0), (7, 0, 1)):  # D-4
+    for cursor, timeout_ms in ((1, 0), (0, 1)):
         with refused(BAD):
-            wanted(code, lookup_id=lookup_id, cursor=cursor, timeout_ms=timeout_ms)
+            wanted(code, lookup_id=7, cursor=cursor, timeout_ms=timeout_ms)
+
+
+@pytest.mark.parametrize("code", LOOKUPS)
+def test_lookup_id_0_is_before_the_first_message(code: int) -> None:
+    """MS-MQQP 3.1.4.11: "If LookupId is 0, read the first message" (MQ_LOOKUP_*_NEXT), "MUST NOT be
+    set to 0" with the others. The same for R_StartReceive: docs/decisions.md."""
+    is_receive, seek = LOOKUPS[code]
+    if seek is Seek.NEXT:
+        found = wanted(code, lookup_id=0, cursor=0, timeout_ms=0)
+        assert found == Wanted(is_receive=is_receive, seek=Seek.FIRST)
+    else:
+        with refused(BAD):
+            wanted(code, lookup_id=0, cursor=0, timeout_ms=0)
+    for cursor, timeout_ms in ((1, 0), (0, 1)):
+        with refused(BAD):
+            wanted(code, lookup_id=0, cursor=cursor, timeout_ms=timeout_ms)
 
 
 def test_all_ones_is_behind_the_last_one() -> None:

@@ -48,6 +48,7 @@ class Pointer:
     place: tuple[int, int] = START
     state: str = "unread"  # read, peeking, receiving
     before: str = "unread"
+    ended: bool = False  # at End
 
 
 @dataclass(eq=False)
@@ -212,6 +213,7 @@ class Model:
         if found is not None:
             pointer.place = found.place
             pointer.state = "unread" if how == "receive" else "read"
+            pointer.ended = False
         return found
 
     def give(self, handle: int, tag: int, x: Letter, takes: bool, deal: Deal | None) -> Answer:
@@ -286,7 +288,7 @@ class Model:
     def stop(self, w: Wait, status: int) -> Answer:
         self.waits.remove(w)
         if w.pointer is not None and w.takes:
-            w.pointer.place, w.pointer.state = END, "unread"
+            w.pointer.ended, w.pointer.state = True, "unread"
         elif w.pointer is not None:
             w.pointer.state = w.pointer.before
         return ("end", w.handle, w.tag, status)
@@ -301,11 +303,16 @@ class Model:
             return [self.fly([(x, 0xC001)])]
         if x.expires <= self.now:
             return [self.fly([(x, 0xC002)])]
+        for door in self.doors.values():
+            for pointer in door.cursors.values() if door.queue == x.queue else ():
+                if pointer.ended:  # it comes after End, wherever it stands
+                    pointer.place = min(pointer.place, (x.rank, x.number - 1))
         answers = []
         for w in [w for w in self.waits if w.queue == x.queue]:  # DM-23
             self.waits.remove(w)
             if w.pointer is not None:
                 w.pointer.place, w.pointer.state = x.place, "unread" if w.takes else "read"
+                w.pointer.ended = False
             answers.append(self.give(w.handle, w.tag, x, w.takes, w.deal))
             if w.takes:
                 break

@@ -4,7 +4,7 @@ import pytest
 
 from bridge.core.retained.cursors import Cursor, CursorState
 from bridge.core.retained.errors import Refused, Status
-from bridge.core.retained.place import END, START
+from bridge.core.retained.place import START
 from bridge.core.retained.rows import Row
 from tests.core.retained.world import row
 
@@ -91,13 +91,46 @@ def test_arrival_ends_a_wait_where_the_message_is() -> None:
     assert (receiving.place, receiving.state) == (row(2).lookup_id, CursorState.UNREAD)
 
 
-def test_a_receive_that_waited_in_vain_is_at_the_end() -> None:
-    """2.8: Time-out: WaitReceive -> End, Unread."""
+def ended(*read: int) -> Cursor:
+    """One that has received these, and then waited in vain."""
     cursor = Cursor()
+    for number in read:
+        assert cursor.receive(Line(number)) == row(number)
     cursor.wait(destructive=True)
     cursor.waited_in_vain()
-    assert (cursor.place, cursor.state) == (END, CursorState.UNREAD)
-    assert cursor.peek(Line(1)) is None
+    return cursor
+
+
+@pytest.mark.parametrize("read", [(), (1,), (1, 2)])
+def test_a_receive_that_waited_in_vain_is_at_the_end(read: tuple[int, ...]) -> None:
+    """MS-MQDMPR 3.2.7.6: WaitReceive -> "MessagePositionList.End", Unread. 3.1.1.2: End is
+    "referenced by cursors that have advanced past the Tail": what is enqueued then is behind it."""
+    cursor = ended(*read)
+    assert (cursor.is_at_end, cursor.state) == (True, CursorState.UNREAD)
+    assert cursor.receive(Line()) is None
+    assert refusal(cursor.peek_next, Line(3)) == 0xC00E001C
+    assert cursor.receive(Line(3)) == row(3)
+    assert not cursor.is_at_end
+
+
+def test_a_peek_after_it_finds_what_came_later() -> None:
+    cursor = ended(1)
+    assert cursor.peek(Line(2)) == row(2)
+    assert cursor.receive(Line(2)) == row(2)
+
+
+def test_a_higher_priority_that_comes_later_is_behind_the_end() -> None:
+    urgent = row(9, priority=7)
+    assert urgent.lookup_id < row(1).lookup_id
+    cursor = ended(1)
+    cursor.became_available(urgent)
+    cursor.became_available(row(10))
+    assert cursor.place == urgent.lookup_id - 1
+    line = Line(10)
+    line._rows[urgent.lookup_id] = urgent
+    assert cursor.receive(line) == urgent
+    cursor.became_available(row(11, priority=7))  # it is not at the end any more
+    assert cursor.receive(line) == row(10)
 
 
 @pytest.mark.parametrize("reads", [0, 1])

@@ -66,6 +66,12 @@ def record_of(message: Message) -> Record:
     )
 
 
+def copied(desk: Desk, message: Message) -> tuple[Record, int]:
+    made = desk.keeper.copy(record_of(message), message, DEADLETTER)
+    assert made is not None
+    return made
+
+
 def row(record: Record, **how: Any) -> Row:
     found = row_in(record, AT, LOCAL, **how)
     assert found is not None
@@ -132,11 +138,14 @@ def test_what_the_letterhead_says() -> None:
 def test_a_copy_has_the_same_marks_and_owes_nothing() -> None:
     message = plain(1, ack=0xF, admin_queue=ADMIN, journal=JN, priority=5)
     desk = Desk()
-    copy = desk.keeper.copy(record_of(message), message, DEADLETTER)
+    copy, place = copied(desk, message)
+    assert place == 2 << 56 | 5
     assert copy.headers[HELD] == f"{LOCAL}/system$;deadletter".encode()
     assert copy.headers[LOOKUP] == str(2 << 56 | 5).encode()
     assert LETTERHEAD not in copy.headers
-    desk.keeper.forget([2 << 56 | 5])  # nothing was reserved for it
+    assert desk.quotas.copies() == len(message.body)
+    desk.keeper.forget([place])
+    assert desk.quotas.copies() == 0
 
 
 def test_the_record_that_came_is_left_alone() -> None:
@@ -276,7 +285,7 @@ def test_what_came_over_http_wants_nothing_of_the_binary_protocol(message: Messa
 
 def test_the_row_of_a_copy() -> None:
     message = plain(1, ack=0xF, admin_queue=ADMIN, journal=JN, time_to_be_received=5, wire=b"w")
-    record = Desk().keeper.copy(record_of(message), message, DEADLETTER)
+    record, _ = copied(Desk(), message)
     assert row(record) == Row(
         queue=DEADLETTER,
         lookup_id=4 << 56 | 5,
@@ -316,9 +325,19 @@ def test_room_that_nobody_needs_any_more() -> None:
     assert desk.keeper.shortage(ORDERS, step(3, body=bytes(1024))) is None  # a queue of its own
 
 
-def test_a_copy_that_arrives_releases_nothing() -> None:
+def test_a_copy_that_arrives_releases_what_was_reserved_for_it() -> None:
     desk = Desk(quota_kb=1)
     desk.keep(plain(1, body=bytes(1000)))
-    message = plain(2)
-    desk.keeper.arrived([row(desk.keeper.copy(record_of(message), message, DEADLETTER))])
+    record, _ = copied(desk, plain(2))
+    desk.keeper.arrived([row(record)])
+    assert desk.quotas.copies() == 0  # it is not on this shelf
     assert desk.keeper.shortage(PLAIN, plain(3, body=bytes(25))) is Shortage.QUEUE
+
+
+def test_a_copy_without_room_is_not_made() -> None:
+    """MS-MQDMPR 3.1.1.12: "If the quota for the dead-letter queue is exceeded, the message MUST be
+    discarded"."""
+    desk, message = Desk(), plain(1, body=bytes(513))
+    desk.quotas.machine_kb = 1
+    assert desk.keeper.copy(record_of(message), message, DEADLETTER) is None
+    assert desk.quotas.copies_left_out == 1

@@ -309,7 +309,7 @@ def test_a_waiting_cursor_takes_what_becomes_available() -> None:
 
 
 def test_a_receive_with_a_cursor_that_waited_in_vain() -> None:
-    """remote-read.md 2.5: Unread at End: only later arrivals match."""
+    """MS-MQDMPR 3.2.7.6: Unread at End; what arrives later is behind it."""
     world = World()
     handle = world.open()
     cursor = world.queues.handles.open_cursor(handle)
@@ -317,9 +317,10 @@ def test_a_receive_with_a_cursor_that_waited_in_vain() -> None:
     reading.receive(handle, 1, world.now, cursor=cursor, wait_s=1.0)
     world.tick(1.0)
     world.told_now()
-    world.put()
     with refused(0xC00E0088):
         reading.receive(handle, 2, world.now, cursor=cursor)
+    one = world.put()
+    assert reading.receive(handle, 2, world.now, cursor=cursor) == [Delivered(handle, 2, one)]
     reading.receive(handle, 3, world.now, cursor=cursor, wait_s=None)
     two = world.put()
     assert world.told_now() == [Delivered(handle, 3, two)]

@@ -161,6 +161,25 @@ def test_never_or_at_once() -> None:
     assert made(message(time_to_be_received=0)).is_over(NOW)
 
 
+def test_expires_at_is_a_time_to_be_received() -> None:
+    """MC-MQSRM 2.2.5.1.1: "beyond which time, the message MUST not be processed by the receiver and
+    MUST be discarded"."""
+    row = made(message(expires=NOW + 10))
+    assert not row.is_over(NOW + 10.999)
+    assert row.is_over(NOW + 11)
+    tolerant = made(message(expires=NOW + 10), clock_skew_s=5)
+    assert not tolerant.is_over(NOW + 15)
+    assert tolerant.is_over(NOW + 16)
+    assert made(message(expires=0)).expires is None  # never
+    assert made(message(expires=NOW)).is_over(NOW + 1)
+
+
+def test_what_was_late_when_it_came_and_was_taken_stays() -> None:
+    """`srmp.expired: deliver`"""
+    assert made(message(expires=NOW - 1)).expires is None
+    assert made(message(expires=NOW - 1), clock_skew_s=1).expires == NOW + 1
+
+
 def test_a_move_counts() -> None:
     """DM-29: new LookupIdentifier, … AbortCounter 0, MoveCounter+1; T-22: seconds."""
     row = aborted(aborted(row_of(transactional(), queue=ORDERS, sequential_id=5, at=AT)))

@@ -1,3 +1,5 @@
+import pytest
+
 from bridge.core.retained.effects import Delivered, Ended
 from bridge.core.retained.errors import Status
 from bridge.core.retained.queues import Access, Descriptor, QueueTable, Read, Share, Traits
@@ -5,7 +7,7 @@ from bridge.core.retained.serving import Service
 from bridge.core.retained.shelf import MemoryShelf
 from bridge.core.retained.stock import Stock
 from bridge.protocol.events import Instant
-from tests.core.retained.world import PLAIN, row
+from tests.core.retained.world import PLAIN, World, row
 
 NOW = Instant(0.0, 0.0)
 
@@ -60,3 +62,40 @@ def test_many_waiters_are_served_one_by_one() -> None:
         made.wait(Read(descriptor, tag, is_receive=True), NOW, None)
     for number in range(1000):
         assert made.available(row(number + 1), NOW) == [Delivered(20, number, row(number + 1))]
+
+
+@pytest.mark.parametrize("priority", [0, 3, 7])
+def test_a_cursor_whose_receive_timed_out_finds_what_arrives_later(priority: int) -> None:
+    """MS-MQDMPR 3.2.7.6 leaves it at End, "past the Tail" (3.1.1.2); 3.1.7.3.2 seeks on from
+    there. Whatever its priority, what arrives later is its message, by peek and by receive."""
+    world = World()
+    world.put()
+    handle = world.open()
+    cursor = world.queues.handles.open_cursor(handle)
+    reading = world.queues.reading
+    world.receive(handle, cursor=cursor)
+    for _ in range(2):
+        assert reading.receive(handle, 90, world.now, cursor=cursor, wait_s=5.0) == []
+        world.mono += 6
+        assert world.queues.tick(world.now) == [Ended(handle, 90, Status.IO_TIMEOUT)]
+    later = world.put(priority=priority)
+    assert reading.peek(handle, 91, world.now, cursor=cursor) == [Delivered(handle, 91, later)]
+    assert world.receive(handle, cursor=cursor)[1] == later
+
+
+def test_cursors_at_the_end_are_not_kept() -> None:
+    """Closed, or read on: the queue remembers none of them."""
+    world = World()
+    queue = world.queues.find(PLAIN)
+    handle = world.open()
+    for _ in range(3):
+        cursor = world.queues.handles.open_cursor(handle)
+        world.queues.reading.receive(handle, 90, world.now, cursor=cursor, wait_s=None)
+        world.queues.answering.close_cursor(handle, cursor)
+        assert queue.ended == set()
+    cursor = world.queues.handles.open_cursor(handle)
+    world.queues.reading.receive(handle, 90, world.now, cursor=cursor, wait_s=None)
+    world.queues.answering.cancel(handle, 90)
+    assert len(queue.ended) == 1
+    world.queues.answering.close(handle, world.now)
+    assert queue.ended == set()

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from bridge.adapters.store.retained_view import RetainedView
+from bridge.core.retained.naming import DEADLETTER
 from bridge.core.retained.place import END, START
 from bridge.core.retained.rows import Wants, aborted, moved
 from bridge.core.retained.shelf import EMPTY, MemoryShelf, Shelf, Totals
@@ -74,6 +75,15 @@ def test_totals_change_once_on_entry_once_on_exit(shelf: Shelf) -> None:
     assert shelf.totals(PLAIN) == EMPTY
     assert shelf.total() == Totals(1, 5)
     assert set(shelf.queues()) == {RETRY}
+
+
+def test_copies_are_counted_apart(shelf: Shelf) -> None:
+    """Journals and the queues of the machine; subqueues are not among them."""
+    journal, dead = row(1, f"{ORDERS};journal", size=10), row(2, DEADLETTER, size=5)
+    shelf.add([journal, dead, row(3, RETRY, size=7), row(4, size=100)])
+    assert shelf.copies() == Totals(2, 15)
+    shelf.remove(journal)
+    assert shelf.copies() == Totals(1, 5)
 
 
 def test_counters_change_in_place(shelf: Shelf) -> None:

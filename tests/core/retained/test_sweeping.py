@@ -230,3 +230,17 @@ def test_a_lost_message_is_no_longer_part_of_its_transaction() -> None:
     world.do(world.queues.sweeping.lose(row))
     assert world.do(world.queues.transactions.commit(UOW, world.now)) == []
     assert world.reasons() == [(row.ordinal, 0xC001)]
+
+
+def test_a_copy_that_retention_deleted_is_forgotten() -> None:
+    """It owes no ack, and Kafka has nothing to undo: no commit."""
+    world = World()
+    journal = journal_of(ORDERS)
+    row = world.put(journal)
+    assert world.queues.sweeping.forget(row)
+    assert world.queues.sweeping.forget(row)  # it is gone already
+    assert world.shelf.copies().count == world.shelf.total().count == 0
+    held = world.put(journal)
+    world.receive(world.open(journal))
+    assert not world.queues.sweeping.forget(held)  # a reader has it
+    assert world.shelf.total().count == 1

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from tests.outside.appliance import Appliance
-from tests.outside.rawmsmq import ACK_NA, ACK_NR, USER_JN
+from tests.outside.rawmsmq import ACK_NA, ACK_NR, ACK_PA, USER_JN
 from tests.outside.rawpeer import Recorder
 from tests.outside.retained.bench import Letters, ids
 from tests.outside.retained.clerk import DEADLETTER, Clerk, path
@@ -30,10 +30,10 @@ def test_from_the_sent_time_on(clerk: Clerk, sender: Recorder) -> None:
 
 
 def test_too_late_already_when_it_arrives(clerk: Clerk, sender: Recorder) -> None:
-    """2.12: over before arrival is 8002, with NA; 2.14: TTBR 0 is at once."""
+    """MS-MQMQ 2.2.18.1.6: over before arrival is 8002, with NA."""
     letters = Letters(sender.guid, "late")
     sent = [
-        letters.make(ttbr=0, acks=ACK_NA | ACK_NR),
+        letters.make(ttbr=3, sent_time=int(time.time()) - 60, acks=ACK_NA | ACK_NR),
         letters.make(ttbr=5, sent_time=int(time.time()) - 60, acks=ACK_NA, journal=USER_JN),
     ]
     before = clerk.holds(DEADLETTER)
@@ -44,6 +44,20 @@ def test_too_late_already_when_it_arrives(clerk: Clerk, sender: Recorder) -> Non
     assert clerk.count(LATE) == 0
     [dead] = clerk.wait(DEADLETTER, before + 1)[before:]
     assert (dead.id, dead.kind) == (ids(sent)[1], 0x8002)
+
+
+def test_no_time_to_be_received(clerk: Clerk, sender: Recorder) -> None:
+    """MS-MQDMPR 3.1.2.4: 0 "expires immediately", in the queue (3.1.7.1.9): PA is answered, then
+    0xC002 (3.1.7.2.7), and a dead letter with that class."""
+    letters = Letters(sender.guid, "late")
+    one = letters.make(ttbr=0, acks=ACK_PA | ACK_NA | ACK_NR, journal=USER_JN)
+    before = clerk.holds(DEADLETTER)
+    sender.send_all_windowed([one])
+    sender.until(lambda: len(sender.administration) == 2)
+    assert [each.message_class for each in sender.administration] == [0x0002, 0xC002]
+    assert clerk.receive(LATE) is None
+    [dead] = clerk.wait(DEADLETTER, before + 1)[before:]
+    assert (dead.id, dead.kind) == (ids([one])[0], 0xC002)
 
 
 def test_what_grows_too_old_while_the_appliance_is_down(appliance: Appliance, clerk: Clerk) -> None:

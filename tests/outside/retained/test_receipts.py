@@ -1,5 +1,7 @@
 """What senders over HTTP hear of messages that left a retained queue. SR-44, SR-45, SR-46; DM-17"""
 
+import time
+
 import pytest
 
 from tests.outside.appliance import Appliance
@@ -7,7 +9,7 @@ from tests.outside.retained.clerk import DEADLETTER, Clerk, path
 from tests.outside.srmp.bench import settle
 from tests.outside.srmp.catcher import Box, Catcher
 from tests.outside.srmp.post import Poster
-from tests.outside.srmp.wire import ZERO, Flow, Mail, Receipt, correlation, url
+from tests.outside.srmp.wire import ZERO, Flow, Mail, Receipt, correlation, date, url
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(180)]
 WAYS = {"received": (0x4000, "positive"), "purged": (0xC001, "negative")}
@@ -138,3 +140,24 @@ def test_a_purged_message_that_asked_for_it_is_a_dead_letter(
     assert clerk.purge(path("http")) == 2
     [letter] = clerk.wait(DEADLETTER, before + 1)[before:]
     assert (letter.id, letter.body, letter.kind) == (mails[0].id, b"dead", 0xC001)
+
+
+def test_a_message_whose_expires_at_has_passed_leaves_its_queue(
+    clerk: Clerk, poster: Poster, catcher: Catcher
+) -> None:
+    """MC-MQSRM 2.2.5.1.1: it MUST be discarded; 3.1.5.1.5: class 49154, negative."""
+    arrived, gone = catcher.box(), catcher.box()
+    now = int(time.time())
+    services = asked(arrived, gone, "<negativeOnly/>")
+    mails = [
+        Mail(to=url("http"), body=b"soon", expires=date(now + 3), services=services),
+        Mail(to=url("http"), body=b"later", expires=date(now + 3600), services=services),
+    ]
+    assert poster.post_all(mails) == [200] * 2
+    arrived.wait(2)
+    [receipt] = gone.wait(1)
+    assert (receipt.type, receipt.kind, receipt.decision) == ("commitment", 49154, "negative")
+    assert receipt.acked == f"uuid:{mails[0].number}@{mails[0].source}"
+    assert time.time() > now + 3
+    assert [one.id for one in clerk.wait(path("http"), 1)] == [mails[1].id]
+    assert clerk.purge(path("http")) == 1

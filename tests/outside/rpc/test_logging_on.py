@@ -78,6 +78,17 @@ def test_a_client_with_short_keys(
     assert sample(appliance, "refusals_total", 'reason="rpc-auth-weak-key"') == before + 1
 
 
+def test_an_old_client(
+    appliance: Appliance, open_reader: OpenReader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """NTLMv1 with extended session security, as XP sends it: only with rpc.old_ntlm."""
+    monkeypatch.setattr(ntlm, "USE_NTLMv2", False)
+    assert not gets_in(open_reader, Account("ann", "secret"))
+    assert sample(appliance, "refusals_total", 'reason="rpc-auth-old-ntlm"') == 1
+    monkeypatch.undo()
+    assert gets_in(open_reader, Account("ann", "secret"))
+
+
 def test_guessing(appliance: Appliance, open_reader: OpenReader) -> None:
     """Five at once; then the right password, too, has to wait. Who has been in before has not."""
     assert gets_in(open_reader, Account("ann", "secret"))

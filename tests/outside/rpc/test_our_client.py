@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from bridge.adapters.exports.lines import data_in
 from bridge.adapters.exports.parquet import read_parquet
@@ -131,6 +132,29 @@ def test_to_a_subqueue_and_from_there(appliance: Appliance, kept: str, fill: Sen
         (moved,) = reader.scan(f"{name_of(kept)};retry")
         assert (moved.message.body, moved.counters["msmq.sub.moves"]) == (b"one", "1")
         assert drained(reader, name_of(kept)) == [b"two"]
+
+
+def test_a_queue_for_one_reader_alone(appliance: Appliance, kept: str, fill: Send) -> None:
+    """MS-MQRR 3.1.4.2, dwShareMode; the next open succeeds when the first handle is closed."""
+    fill(kept, *BODIES[:5])
+    alone = replace(place(appliance), exclusive=True)
+    with RemoteReader(alone) as reader, RemoteReader(place(appliance)) as other:
+        batches = reader.receive(name_of(kept), limit=2, window=2)
+        batch = next(batches)
+        with pytest.raises(Refused, match="another reader has the queue open") as caught:
+            drained(other, name_of(kept))
+        assert caught.value.status == 0xC00E0009
+        refused = run(appliance, "queue", "receive", name_of(kept), "--exclusive", "-o", "json")
+        _, err = refused.communicate(timeout=100)
+        assert refused.returncode != 0
+        assert "another reader has the queue open" in err
+        batch.confirm()
+        assert list(batches) == []
+        assert drained(other, name_of(kept), limit=1) == BODIES[2:3]
+    taken = run(appliance, "queue", "receive", name_of(kept), "--exclusive", "-o", "json")
+    out, err = taken.communicate(timeout=100)
+    assert taken.returncode == 0, err
+    assert len(json.loads(out)) == 1
 
 
 def test_the_dead_letters_of_the_machine(appliance: Appliance) -> None:

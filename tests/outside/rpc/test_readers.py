@@ -216,6 +216,22 @@ def test_move_to_a_subqueue(kept: str, send: Send, open_reader: OpenReader) -> N
     assert reader.close_queue(opened)[1] == 0
 
 
+def test_the_target_of_a_move_is_open_on_another_connection(
+    kept: str, send: Send, open_reader: OpenReader
+) -> None:
+    """MS-MQRR 3.1.4.10: ullContextTo is found among all that the queue manager has open."""
+    reader, other = open_reader(), open_reader()  # two associations
+    queue = reader.open(path(kept))
+    send(kept, b"M1")
+    number = reader.start(queue, PEEK_CURRENT, timeout=LONG).sequence_id
+    sub = queue_format(8, 5, m_pDirectSubqueueID=f"{path(kept)};poison")
+    target, opened = other.open_for_move(sub)
+    assert reader.move(queue, target, number) == 0
+    assert reader.take(reader.open(sub), timeout=LONG) == b"M1"
+    assert other.close_queue(opened)[1] == 0
+    assert reader.move(queue, target, number) == 0xC00E0007
+
+
 def test_a_body_of_four_megabytes(kept: str, send: Send, open_reader: OpenReader) -> None:
     reader = open_reader()
     queue = reader.open(path(kept))

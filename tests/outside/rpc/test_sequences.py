@@ -170,7 +170,12 @@ def test_lookup(kept: str, send: Send, open_reader: OpenReader) -> None:  # 6.7,
     assert reader.start(queue, LOOKUP_PEEK, lookup=second).body == b"M2"
     assert reader.start(queue, LOOKUP_PEEK + 2, lookup=second).body == b"M1"
     assert reader.start(queue, LOOKUP_PEEK + 2, lookup=first).status == 0xC00E0088
-    assert reader.start(queue, LOOKUP_PEEK, lookup=0).status == 0xC00E0006  # D-17
+    for code in (LOOKUP_PEEK, LOOKUP_PEEK + 2, LOOKUP_RECEIVE, LOOKUP_RECEIVE + 2):
+        assert reader.start(queue, code, lookup=0).status == 0xC00E0006
+    assert reader.start(queue, LOOKUP_PEEK + 1, lookup=0).body == b"M1"  # MS-MQQP 3.1.4.11
+    taken = reader.start(queue, LOOKUP_RECEIVE + 1, lookup=0, request_id=900)
+    assert (taken.body, taken.sequence_id) == (b"M1", first)
+    assert reader.end(queue, 900, NACK) == 0
     assert reader.start(queue, LOOKUP_PEEK + 2, lookup=2**64 - 1).body == b"M2"
     assert reader.take(queue, action=LOOKUP_RECEIVE + 1, lookup=first) == b"M2"  # D-2
 
@@ -259,6 +264,25 @@ def test_old_purge(appliance: Appliance, kept: str, send: Send, session: OldSess
         with pytest.raises(FaultError) as caught:
             stranger.purge(number)  # a number alone must not purge
         assert caught.value.status == 0xC00E0007
+
+
+def test_an_old_receive_goes_back_with_its_connection(
+    appliance: Appliance, kept: str, send: Send
+) -> None:
+    """MS-MQQP 3.1.6.2: "the connection between the client and server is severed before the context
+    handle is closed": RR_NACK."""
+    first, second = OldSession(appliance, kept), OldSession(appliance, kept)
+    send(kept, b"M1")
+    _, packet, status = first.reader.start(first.number, 1, timeout=LONG)
+    assert (status, body_of(packet)) == (0, b"M1")
+    second.reader.send(second.reader.start_request(second.number, 1, timeout=LONG))
+    first.reader.close()
+    answer = idl.RemoteQMStartReceive2Response(second.reader.dce.recv())
+    read, packet, status = old_started(answer)
+    assert (status, body_of(packet)) == (0, b"M1")
+    assert second.reader.end(read) == (NULL_HANDLE, 0)
+    first.door.close()
+    second.close()
 
 
 def test_old_cancel(session: OldSession) -> None:  # 6.12

@@ -248,6 +248,26 @@ def test_what_the_next_hop_does_not_want(
     assert rejects(appliance, two) == []
 
 
+def test_a_stream_goes_on_after_a_message_that_the_next_hop_does_not_want(
+    appliance: Appliance, catcher: Catcher, poster: Poster
+) -> None:
+    """MC-MQSRM 3.1.7.2.5: a sender deletes a message on 400. It gets no receipt for the one that
+    was refused there, sends it again, and hears 400 from us."""
+    box = far(catcher, "refused")
+    seen = len(box.caught)
+    flow = Flow(to=on("refused"), receipts="http://127.0.0.1:9/o")
+    box.plan(200, 400)
+    first, second = flow.mail(1), flow.mail(2)
+    assert [poster.post(mail) for mail in (first, second)] == [200, 200]
+    until_told(appliance, second, WAITS, "refused-by-the-next-hop")
+    assert poster.post(second) == 400
+    third = flow.mail(3, previous=1)
+    assert poster.post(third) == 200
+    until_told(appliance, third, WAITS, TAKEN)
+    assert len(box.caught) == seen + 3
+    assert len(rejects(appliance, second)) == 2
+
+
 def test_malformed_and_foreign(appliance: Appliance, catcher: Catcher, poster: Poster) -> None:
     """SR-5, SR-13: 400 before anything is stored; without a redirection nothing is forwarded."""
     mail = Mail(to=on("plain"), body=b"broken")

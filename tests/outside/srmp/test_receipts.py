@@ -11,7 +11,7 @@ import pytest
 
 from tests.outside.appliance import HOST, Appliance
 from tests.outside.srmp.bench import PEER, PEER_IP, Topics, settle
-from tests.outside.srmp.catcher import Box, Catcher
+from tests.outside.srmp.catcher import Box, Catcher, Caught
 from tests.outside.srmp.conftest import Connect
 from tests.outside.srmp.post import Poster
 from tests.outside.srmp.wire import ZERO, Flow, Mail, Receipt, correlation, url
@@ -177,6 +177,9 @@ def test_final_receipts_of_a_stream(
             (name, "MSMQ:three"),
             (name, "MSMQ:four"),
         ]
+    for place, one in enumerate(receipts):  # what has arrived is told before what became of it
+        told = [before.last for before in receipts[:place] if before.type == "stream"]
+        assert one.type != "final" or max(told, default=0) >= one.last
     assert topics.numbers("orders", flow) == [1, 2, 3, 4]
     settle(poster, catcher)
     assert {one.type for one in box.receipts} == {"stream", "final"}
@@ -284,7 +287,8 @@ def test_no_receipt_to_a_stranger(
     catcher: Catcher,
     host: str,
 ) -> None:
-    """SR-49: the message is taken, nobody is called. Link-local is never allowed."""
+    """The message is taken, the host is not called: receipts go to the sender's own address, at the
+    port and path of the URL. Link-local is never allowed."""
     there = f"http://{host}:{catcher.port}/msmq/private$/x{uuid4().hex}"
     mail = Mail(to=url("plain"), services=delivery(there) + commitment(there))
     flow = Flow(to=url("orders"), receipts=there)
@@ -293,11 +297,17 @@ def test_no_receipt_to_a_stranger(
     assert topics.numbers("orders", flow) == [1, 2]
     settle(poster, catcher)
     assert not remote_hosts(appliance) & {host.strip("[]")}
-    assert not [one for one in catcher.everything if one.target in there]
+    catcher.wait(lambda: len(_caught(catcher, there)) >= 3, 20)
+    assert {one.reached for one in _caught(catcher, there)} == {poster.local}  # the sender's
+    assert {one.headers["host"] for one in _caught(catcher, there)} == {f"{host}:{catcher.port}"}
+
+
+def _caught(catcher: Catcher, there: str) -> list[Caught]:
+    return [one for one in catcher.everything if one.target in there]
 
 
 def test_a_name_is_not_trusted(poster: Poster, topics: Topics, catcher: Catcher) -> None:
-    """SR-49: a host that is in no list is not looked up and called; tricks with urls neither."""
+    """Tricks with URLs do not change the host: an unknown one is the sender's own address."""
     port = catcher.port
     secret = uuid4().hex
     urls = [
@@ -315,7 +325,13 @@ def test_a_name_is_not_trusted(poster: Poster, topics: Topics, catcher: Catcher)
         assert len(topics.with_id(mail.id)) == (answer == 200)
     assert answers[:2] == [200, 200]
     settle(poster, catcher)
-    assert not [one for one in catcher.everything if secret in one.target]
+    catcher.wait(lambda: sum(secret in one.target for one in catcher.everything) >= 2, 20)
+    caught = [one for one in catcher.everything if secret in one.target]
+    assert {one.reached for one in caught} == {poster.local}
+    assert {one.headers["host"] for one in caught} == {
+        f"stranger.invalid:{port}",
+        f"127.0.0.1.stranger.invalid:{port}",
+    }
 
 
 def test_a_url_cannot_write_a_request(poster: Poster, catcher: Catcher) -> None:

@@ -1,5 +1,6 @@
 """What is answered with 400 and leaves no trace, what must not be, and what is only ignored."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from uuid import uuid4
@@ -35,6 +36,7 @@ from tests.outside.srmp.wire import (
     url,
     whole,
 )
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.kafka
 
@@ -225,3 +227,14 @@ def test_the_cases_are_many() -> None:
     assert len({(one.base, one.name) for one in REFUSED}) == len(REFUSED) >= 60
     assert len({made.id for made in map(make, REFUSED)}) > 100
     assert isinstance(make(ACCEPTED[0]), Made)
+
+
+def test_the_name_of_another_host_is_shown(poster: Poster, appliance: Appliance) -> None:
+    """MC-MQSRM 3.1.5.1.3: 400, and the sender deletes the message: the operator must see it."""
+    host = f"old-{uuid4().hex[:8]}"
+    mails = [Mail(to=f"http://{host.upper()}:8080/msmq/private$/plain") for _ in range(3)]
+    assert [poster.post(mail) for mail in mails] == [400] * 3
+    status = json.loads(appliance.get("/api/status")[1])
+    assert [one["messages"] for one in status["rejected_hosts"] if one["host"] == host] == [3]
+    eventually(lambda: host in appliance.log)
+    assert "queue_manager.names" in appliance.log

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -423,14 +424,37 @@ def test_nothing_unacked_nothing_rides() -> None:  # QB-47
     assert deliver(session, 1.9, ours(1)) == [Send(build(ours(1)))]  # no verdict yet: QB-46
 
 
-def test_an_order_ack_carries_the_session_ack() -> None:  # QB-47
+def test_an_order_ack_carries_no_session_ack() -> None:
+    """MS-MQQB 2.2.4: "The BaseHeader.Flags field MUST have all bits set to 0." A receiver knows an
+    OrderAck Packet by that (3.1.5.1.1); the session ack leaves with its own timer."""
     session = open_acceptor(recoverable_ack_ms=600)
     feed(session, transactional(1), 0.0)
     decide(session, Decided(1, [taken(1)]), 0.0)
     (ack,) = user_messages(tick(session, 0.5))
-    assert ack.session == SessionHeader(ack=1, recoverable_ack=1, flags=1, sent=1)
+    assert ack.session is None
+    assert ack.raw[2:4] == b"\0\0"  # BaseHeader.Flags
     assert order_acks([Send(ack.raw)], "192.0.2.10") == [(SEQUENCE, 1, 0)]
-    assert tick(session, 0.6) == []
+    assert tick(session, 0.6) == [
+        Send(expected_session_ack(ack=1, recoverable_ack=1, flags=1, sent=1)),
+    ]
+
+
+@pytest.mark.parametrize("queue", [private(4), direct("TCP:192.0.2.10\\PRIVATE$\\order_queue$")])
+@pytest.mark.parametrize("message_class", [0x4000, 0x8000, 0x8004])
+def test_a_final_ack_carries_no_session_ack(queue: Name, message_class: int) -> None:
+    """MS-MQQB 2.2.5: "The BaseHeader.Flags field MUST have all bits set to 0." """
+    session = open_acceptor(recoverable_ack_ms=2000)
+    receive(session, recoverable(1), 0.0)
+    final = replace(
+        ours(1, stored=True),
+        destination=queue,
+        label="QM Ordering Ack",
+        message_class=message_class,
+        body=bytes(36),
+    )
+    assert deliver(session, 1.9, final) == [Send(build(final))]
+    header = SessionHeader(ack=1, recoverable_ack=1, flags=1, sent=2, sent_recoverable=1)
+    assert deliver(session, 1.9, ours(2)) == [Send(build(ours(2), header))]  # the next one does
 
 
 def test_a_piggyback_restarts_the_timer() -> None:  # QB-47, MS-MQQB 3.1.7.11

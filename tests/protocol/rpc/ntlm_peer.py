@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import struct
+from typing import Any
+
+from Cryptodome.Cipher import DES
 
 from bridge.protocol.events import Instant
 from bridge.protocol.rpc.guesses import Guesses
@@ -27,9 +30,10 @@ class Accounts:
 
 
 def acceptor(
-    *, guesses: Guesses | None = None, peer: str = "", strong: bool = False
+    *, guesses: Guesses | None = None, peer: str = "", strong: bool = False, **options: Any
 ) -> NtlmAcceptor:
-    return NtlmAcceptor(Accounts(), HOST, NONCE, guesses=guesses, peer=peer, strong=strong)
+    known = {"guesses": guesses, "peer": peer, "strong": strong}
+    return NtlmAcceptor(Accounts(), HOST, NONCE, **known | options)
 
 
 def md5(data: bytes) -> bytes:
@@ -117,9 +121,11 @@ class NtlmPeer:
         self.flags = flags
         return message
 
-    def message(self, nt_response: bytes, session_key: bytes, flags: int) -> bytes:
+    def message(
+        self, nt_response: bytes, session_key: bytes, flags: int, lm_response: bytes = bytes(24)
+    ) -> bytes:
         """AUTHENTICATE_MESSAGE. MS-NLMP 2.2.1.3"""
-        parts = [bytes(24), nt_response, self.domain.encode("utf-16-le")]
+        parts = [lm_response, nt_response, self.domain.encode("utf-16-le")]
         parts += [self.user.encode("utf-16-le"), b"", session_key]
         fields, payload = b"", b""
         for part in parts:
@@ -130,6 +136,37 @@ class NtlmPeer:
 
     def session(self) -> PeerSession:
         return PeerSession(self.key, self.flags)
+
+
+class OldPeer(NtlmPeer):
+    """NTLMv1 with extended session security: the proof has 24 bytes. MS-NLMP 3.3.1
+
+    SECRET_HASH is MD4 of "secret", and BASE is MD4 of that.
+    """
+
+    BASE = bytes.fromhex("25ee06323ac15264cf82397711ef38df")
+    lm_response = b"\xaa" * 8 + bytes(16)
+
+    def authenticate(self, challenge: bytes) -> bytes:
+        flags, nonce, _ = challenge_parts(challenge)
+        if self.auth_flags is not None:
+            flags = self.auth_flags
+        data = md5(nonce + self.lm_response[:8])[:8]
+        padded = self.nt_hash + bytes(5)
+        proof = b"".join(_des(padded[at : at + 7], data) for at in (0, 7, 14))
+        base = hmac_md5(self.BASE, nonce + self.lm_response[:8])
+        self.key, session_key = base, b""
+        if flags & KEY_EXCH:
+            self.key = b"\x55" * 16
+            session_key = Rc4(base).update(self.key)
+        self.flags = flags
+        return self.message(proof, session_key, flags, self.lm_response)
+
+
+def _des(part: bytes, data: bytes) -> bytes:
+    bits = "".join(f"{byte:08b}" for byte in part)
+    key = bytes(int(bits[at : at + 7] + "0", 2) for at in range(0, 56, 7))
+    return DES.new(key, DES.MODE_ECB).encrypt(data)  # noqa: S304 - what MS-NLMP says
 
 
 class PeerSession:

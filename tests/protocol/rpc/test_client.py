@@ -58,10 +58,12 @@ class SpnegoAuth(NtlmAuth):
         return response(token)
 
 
-def ack(code: int = 0, reason: int = 0, *, recv: int = 5840, count: int = 1) -> bytes:
+def ack(
+    code: int = 0, reason: int = 0, *, recv: int = 5840, count: int = 1, flags: int = 0x13
+) -> bytes:
     body = struct.pack("<HHIH", 5840, recv, 77, 5) + b"2103\0\0" + struct.pack("<BxH", count, 0)
     body += (struct.pack("<HH", code, reason) + raw.NDR) * count
-    return raw.pdu(raw.BIND_ACK, body)
+    return raw.pdu(raw.BIND_ACK, body, flags=flags)
 
 
 def opened(**kwargs: int) -> Client:
@@ -101,6 +103,25 @@ def test_calls_have_ids_of_their_own_and_come_back_in_any_order() -> None:
     assert (first, second) == (2, 3)
     answers = raw.response(b"2", call_id=3) + raw.response(b"1", call_id=2)
     assert list(client.receive(answers)) == [Returned(3, b"2"), Returned(2, b"1")]
+
+
+def test_a_server_without_concurrent_multiplexing_gets_one_call_at_a_time() -> None:
+    """C706 12.6.3.1: PFC_CONC_MPX (0x10) "supports concurrent multiplexing of a single connection";
+    the bind_ack says whether the server does."""
+    client = opened(flags=0x03)
+    assert not client.is_concurrent
+    assert not client.is_busy
+    client.call(7, b"one")
+    assert client.is_busy
+    with pytest.raises(ProtocolError, match="one call at a time"):
+        client.call(8, b"two")
+    assert list(client.receive(raw.response(b"1", call_id=2))) == [Returned(2, b"1")]
+    assert client.call(8, b"two")[0] == 3
+    assert list(client.receive(raw.fault(5, call_id=3))) == [Failed(3, 5, True)]
+    client.call(9, b"three")
+    client.orphan(4)
+    assert not client.is_busy
+    assert opened().is_concurrent
 
 
 def test_fragments_both_ways() -> None:

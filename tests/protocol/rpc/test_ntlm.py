@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,6 +23,7 @@ from tests.protocol.rpc.ntlm_peer import (
     NOW,
     UNICODE,
     NtlmPeer,
+    OldPeer,
     acceptor,
     challenge_parts,
     negotiate,
@@ -194,6 +196,78 @@ def test_nor_if_the_client_gives_up_the_128_that_it_offered(flags: int) -> None:
 @pytest.mark.parametrize("peer", [NtlmPeer(), NtlmPeer(flags=FLAGS & ~(KEY_EXCH | KEY_56))])
 def test_128_bits_do(peer: NtlmPeer) -> None:
     assert run(peer, acceptor(strong=True)).seal is not None
+
+
+# -- NTLMv1 with extended session security ----------------------------------------------------
+
+
+def ignore(_peer: str, _user: str) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    "peer", [OldPeer(), OldPeer(flags=FLAGS & ~KEY_EXCH), OldPeer(user="Ann", domain="")]
+)
+@pytest.mark.parametrize("strong", [False, True])
+def test_an_old_client_where_it_is_allowed(peer: OldPeer, strong: bool) -> None:
+    """MS-NLMP 3.3.1, 3.4.5.1: DES over both challenges; the key is made from the client's, too."""
+    heard: list[tuple[str, str]] = []
+    ntlm = acceptor(peer="10.0.0.9", strong=strong, on_old=lambda *who: heard.append(who))
+    run(peer, ntlm)
+    assert ntlm.user == (f"{peer.domain}\\{peer.user}" if peer.domain else peer.user)
+    assert heard == [("10.0.0.9", ntlm.user)]
+    assert ntlm.seal is not None
+    sealed, signature = peer.session().seal(b"h", b"body", b"t")
+    assert ntlm.seal.unprotect(b"h", sealed, b"t", signature, encrypt=True) == b"body"
+
+
+def refusal(peer: NtlmPeer, **options: Any) -> AuthFailed:
+    ntlm = acceptor(**options)
+    message = peer.authenticate(ntlm.step(peer.negotiate, NOW))
+    with pytest.raises(AuthFailed) as caught:
+        ntlm.step(message, NOW)
+    assert ntlm.seal is None
+    assert ntlm.user == ""
+    return caught.value
+
+
+def test_an_old_client_elsewhere_is_told_in_the_log_what_would_let_it_in() -> None:
+    refused = refusal(OldPeer())
+    assert refused.reason == "rpc-auth-old-ntlm"
+    assert "rpc.old_ntlm: true" in refused.detail
+
+
+@pytest.mark.parametrize("lm_response", [b"", bytes(8), b"\xaa" * 24, b"\xaa" * 8 + bytes(15)])
+def test_plain_ntlmv1_never(lm_response: bytes) -> None:
+    """MS-NLMP 3.3.1: with extended session security LmChallengeResponse is the client's challenge
+    and Z(16). Without it the response is over the server's challenge alone."""
+    peer = OldPeer()
+    peer.lm_response = lm_response
+    assert refusal(peer, on_old=ignore).reason == "rpc-auth-old-ntlm"
+    with pytest.raises(AuthFailed):
+        acceptor(on_old=ignore).step(negotiate(FLAGS & ~ESS), NOW)
+    assert refusal(OldPeer(auth_flags=FLAGS & ~ESS), on_old=ignore).reason == "rpc-auth-failed"
+
+
+@pytest.mark.parametrize("flags", SHORT)
+def test_an_old_client_has_128_bit_keys_at_every_level(flags: int) -> None:
+    assert refusal(OldPeer(flags=flags), on_old=ignore).reason == "rpc-auth-weak-key"
+
+
+@pytest.mark.parametrize(
+    "peer",
+    [OldPeer(nt_hash=bytes(16)), OldPeer(user="bob"), OldPeer(user="bob", nt_hash=bytes(16))],
+)
+def test_an_old_client_with_a_wrong_password_is_slowed_down(peer: OldPeer) -> None:
+    guesses = Guesses()
+    found = [refusal(peer, guesses=guesses, on_old=ignore).reason for _ in range(6)]
+    assert found == ["rpc-auth-failed"] * 5 + ["rpc-auth-guessing"]
+
+
+def test_new_clients_are_not_named_as_old_ones() -> None:
+    heard: list[tuple[str, str]] = []
+    run(NtlmPeer(), acceptor(on_old=lambda *who: heard.append(who)))
+    assert heard == []
 
 
 # -- guessing ---------------------------------------------------------------------------------

@@ -69,9 +69,15 @@ def stream_of(post: Post) -> Stream:
 class Shell:
     """Hands over what happens, and keeps what was asked for."""
 
-    def __init__(self, *messages: Message, timing: Timing | None = None) -> None:
+    def __init__(
+        self, *messages: Message, timing: Timing | None = None, stream_tag: str = "stream"
+    ) -> None:
         self.sender = Sender(
-            local=LOCAL, receipts_to=RECEIPTS, stream_ordinals=count(6).__next__, timing=timing
+            local=LOCAL,
+            receipts_to=RECEIPTS,
+            stream_ordinals=count(6).__next__,
+            timing=timing,
+            stream_tag=stream_tag,
         )
         self.posts: list[Post] = []
         self.settled: list[Settled] = []

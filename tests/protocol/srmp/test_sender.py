@@ -62,7 +62,7 @@ BLOCK = (
 )
 STREAM = (
     '<services se:mustUnderstand="1"><durable/></services>'
-    f'<Stream se:mustUnderstand="1"><streamId>uid:{LOCAL}\\%d</streamId>%s</Stream>'
+    f'<stream se:mustUnderstand="1"><streamId>uid:{LOCAL}\\%d</streamId>%s</stream>'
 )
 
 
@@ -78,7 +78,7 @@ def test_a_regular_message_as_windows_writes_it() -> None:  # srmp.md 1.3, V5
     assert (post.content_type, post.body) == expected
 
 
-def test_the_start_of_a_stream_as_windows_writes_it() -> None:  # SR-72, SR-73, SR-74
+def test_the_start_of_a_stream() -> None:  # MC-MQSRM 3.1.7.2.4
     shell = Shell(*steps(2, body_type=8))
     shell.answer(200)
     number = EPOCH << 32 | 6  # id64 = (unix time at creation << 32) | StreamIdOrdinal
@@ -89,6 +89,13 @@ def test_the_start_of_a_stream_as_windows_writes_it() -> None:  # SR-72, SR-73, 
         framed(102, HEAD % ("", 2) + STREAM % (number, next_one) + BLOCK % 0, b"2"),
     ]
     assert [(post.content_type, post.body) for post in shell.posts] == expected
+
+
+def test_the_other_spelling_of_a_stream() -> None:
+    """MC-MQSRM 4.4"""
+    shell = Shell(*steps(1), stream_tag="Stream")
+    assert b'<Stream se:mustUnderstand="1"><streamId>' in shell.posts[0].body
+    assert b"</Stream>" in shell.posts[0].body
 
 
 def test_an_empty_body_is_a_bare_envelope() -> None:  # srmp.md 1.3: a plain text/xml user message

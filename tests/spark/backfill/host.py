@@ -204,6 +204,8 @@ def expected_headers(message: Message, name: str) -> dict[str, bytes]:
         "outcome": (OUTCOMES.get(name, 0), 0),
     }
     headers |= {f"msmq.{key}": b"%d" % v for key, (v, default) in numbers.items() if v != default}
+    if message.ttbr != 0xFFFFFFFF:
+        headers["msmq.expires"] = b"%d" % ((message.sent_time + message.ttbr) * 1000)
     if message.correlation != bytes(20):
         headers["msmq.correlation"] = message.correlation
     if (tx := message.tx) is not None:

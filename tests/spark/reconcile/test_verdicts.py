@@ -123,6 +123,14 @@ def test_one_of_each_and_why(spark: SparkSession) -> None:
     assert rows[1]["tx_sequence_id"] == 2**63 + 5
 
 
+def test_when_a_record_expires_is_not_compared(spark: SparkSession) -> None:
+    """It follows from other properties, and neither records nor exports of earlier builds have
+    it: such a record is not altered."""
+    world = World([Seen(1, copies=(Copy(expires=True),)), Seen(2), Seen(3)])
+    assert told(judge(spark, world)) == world.verdicts()
+    assert {row["verdict"] for row in judge(spark, world).collect()} == {"delivered_once"}
+
+
 def test_what_a_topic_does_not_keep_is_not_missing(spark: SparkSession) -> None:
     """Compaction and retention take records away; the audit has their commits."""
     gone = [Seen(n, queue, copies=()) for n in (1, 2) for queue in (ORDERS, PLAIN)]

@@ -35,6 +35,7 @@ class Copy:
     altered: str = ""
     run: str = ""
     behind: int = 0  # places that it comes late
+    expires: bool = False  # it has msmq.expires, which records of earlier builds do not have
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +208,8 @@ def headers_of(seen: Seen, copy: Copy) -> dict[str, bytes]:
     if seen.queue == ORDERS:
         made |= {"msmq.tx.seqid": str(SEQUENCE), "msmq.tx.seq": str(seen.number)}
         made["msmq.priority"] = "0"
+    if copy.expires:
+        made |= {"msmq.ttbr": "60", "msmq.expires": str(seen.sent // 1000 * 1000 + 60_000)}
     if copy.run:
         made["msmq.backfill"] = json.dumps({"run": copy.run, "source": "x.jsonl"})
     return {name: text.encode() for name, text in made.items()}

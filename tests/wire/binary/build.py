@@ -51,7 +51,9 @@ def properties(
     allocation: int | None = None,
     extension_size: int | None = None,
     filler: bytes = b"\0",
+    unused: bytes = b"",
 ) -> bytes:
+    """`unused`: bytes that are allocated for the body and not used by it."""
     count = len(body) if size is None else size
     head = struct.pack(
         "<BBH20sIIIIIIII",
@@ -62,13 +64,13 @@ def properties(
         8,
         0xCAFE,
         count,
-        count if allocation is None else allocation,
+        count + len(unused) if allocation is None else allocation,
         1,
         0x800E,
         0x6610,
         len(extension) if extension_size is None else extension_size,
     )
-    return pad(head + label + extension + body, filler)
+    return pad(head + label + extension + body + unused, filler)
 
 
 def packet(*headers: bytes, flags: int = 3, ttrq: int = 0xFFFFFFFF, after: bytes = b"") -> bytes:

@@ -98,7 +98,7 @@ def properties_headers(draw: st.DrawFn) -> PropertiesHeader:
         correlation_id=draw(st.binary(min_size=20, max_size=20)),
         body_type=draw(u32),
         app_specific=draw(u32),
-        allocation_size=draw(st.just(-1) | st.integers(len(body), 0xFFFFFFFF)),
+        allocation_size=draw(st.just(-1) | st.integers(len(body), len(body) + 40)),
         privacy_level=draw(u32),
         hash_algorithm=draw(u32),
         encryption_algorithm=draw(u32),

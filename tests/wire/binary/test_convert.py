@@ -239,6 +239,16 @@ def test_responses_that_lean_on_the_admin_queue(
         assert message.response_queue == f"PRIVATE={beside}\\00000009"
 
 
+@pytest.mark.parametrize("admin", [public(THIRD), direct("OS:other\\acks"), NONE])
+def test_a_response_queue_beside_an_administration_queue_of_unknown_host(admin: Name) -> None:
+    """MS-MQMQ 2.2.19.2: with RQ 0x4 "the PrivateQueueIdentifier [...] MUST identify the private
+    queue on the queue manager that hosts the administration queue". A public name tells the GUID
+    of the queue, a direct one a host: neither is a queue manager's, so it has no format name."""
+    message = convert(replace(PLAIN, admin=admin, response=private(9, code=4)))
+    assert message.response_queue == ""
+    assert message.wire == without_body(replace(PLAIN, admin=admin, response=private(9, code=4)))
+
+
 def security(
     sender: bytes = b"",
     *,

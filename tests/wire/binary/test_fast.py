@@ -66,6 +66,15 @@ ORDINARY = {
         build.user(names=build.direct("OS:a\ud800\\q")),
         build.properties(b"", build.utf16("x\udfffy")),
     ),
+    "allocated more than used": build.packet(
+        build.user(), build.properties(b"12345", unused=b"\xcd" * 11)
+    ),
+    "transactional, allocated more than used": build.packet(
+        build.user(TRANSACTIONAL), transaction(), build.properties(b"12345", unused=b"\xcd" * 8)
+    ),
+    "allocation beyond the packet": build.packet(
+        build.user(), build.properties(b"12345", allocation=2**32 - 1)
+    ),
     "odd padding": build.packet(build.user(), build.properties(b"12345", filler=b"\xaa")),
 }
 

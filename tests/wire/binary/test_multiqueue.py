@@ -111,13 +111,37 @@ def test_last_padding_may_be_missing() -> None:
         address(0x64, 1, struct.pack("<H", 3) + utf16("no end")) + NOBODY + signature(),
         address(0x64, 1, struct.pack("<HH", 1, 0) + S[:15]) + NOBODY + signature(),
         address(0x64, 1, struct.pack("<HH", 2, 0) + S) + NOBODY + signature(),
-        *(address(0x64, 1, struct.pack("<HH", k, 0) + S) + NOBODY for k in (0, 4, 5, 7, 8)),
-        address(0x64, 2, struct.pack("<H", 3) + b"\0\0" + bytes(6)) + NOBODY + signature(),
+        address(0x64, 3, struct.pack("<H", 3) + b"\0\0") + NOBODY + signature(),
     ],
 )
 def test_malformed(raw: bytes) -> None:  # QB-3
     with pytest.raises(WireError):
         unpack(raw)
+
+
+@pytest.mark.parametrize("kind", [0, 4, 5, 7, 8, 0xFFFF])
+@pytest.mark.parametrize("content", [b"", b"\xcd", S, bytes(100), b"\x03\0no NUL"])
+def test_an_element_of_an_unknown_type_is_skipped_by_the_header_size(
+    kind: int, content: bytes
+) -> None:
+    """MS-MQMQ 2.2.18.1.4 lists the types 1, 2, 3 and 6; 2.2.20.2: "HeaderSize [...] MUST contain
+    the size, in bytes, of this header including the variable data". What comes behind is read."""
+    known = struct.pack("<HH16s", 1, 0, S)
+    later = struct.pack("<H", 3) + utf16("OS:ab\\q\0")
+    unknown = struct.pack("<H", kind) + content
+    raw = (
+        address(0x64, 3, known + unknown + later)
+        + address(0xC8, 1, unknown)
+        + address(0x12C, 1, later)
+        + signature(b"sig")
+    )
+    found, end = MultiQueueHeader.unpack_from(raw, 0, len(raw))
+    assert found == MultiQueueHeader(
+        destination=(MqfElement(kind=PUBLIC, guid=Guid(S)),),
+        response=(MqfElement(kind=DIRECT, text="OS:ab\\q"),),
+        signature=b"sig",
+    )
+    assert end == len(raw)
 
 
 def test_cut_short() -> None:

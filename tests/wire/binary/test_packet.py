@@ -186,14 +186,14 @@ def test_unpack_needs_the_session_header() -> None:
 # every optional header, in the order of MS-MQMQ 2.2.20
 
 
-def everything() -> bytes:
+def everything(unused: bytes = b"") -> bytes:
     flags = MP | DIRECT_DQ | 0x20 | 0x00080000 | 0x00100000 | 0x00800000 | 0x10000000
     mqf = b"".join(struct.pack("<IHHI", 12, part, 0, 0) for part in (0x64, 0xC8, 0x12C))
     return build.packet(
         build.user(flags),
         struct.pack("<IQII", 0, SEQUENCE, 2, 1),
         struct.pack("<HHHHII", 2, 16, 0, 0, 0, 0) + S,
-        build.properties(b"hello", utf16("l\0")),
+        build.properties(b"hello", utf16("l\0"), unused=unused),
         struct.pack("<HH16s", 1, 0, S),
         struct.pack("<HHI", 0x320, 0, 2)
         + utf16("h\0")
@@ -228,6 +228,20 @@ def test_headers_cut_short_inside_the_packet() -> None:  # QB-3
         raw = data[:8] + struct.pack("<I", size) + data[12:size] + bytes(16)
         with pytest.raises(WireError):
             UserMessage.unpack(raw)
+
+
+@pytest.mark.parametrize("unused", [1, 3, 4, 16, 17])
+def test_headers_behind_a_body_that_does_not_fill_its_allocation(unused: int) -> None:
+    """MS-MQMQ 2.2.19.3: AllocationBodySize "can be larger than the actual message body size"."""
+    exact = UserMessage.unpack(everything())
+    raw = everything(b"\xcd" * unused)
+    message = UserMessage.unpack(raw)
+    assert message.properties.body == b"hello"
+    assert (message.debug, message.soap) == (exact.debug, exact.soap)
+    assert (message.multi, message.session) == (exact.multi, exact.session)
+    again = restore(message.wire_without_body, b"hello")
+    assert len(again) == len(raw) - 16  # without the SessionHeader
+    assert again[12:] == raw[12:-16]
 
 
 def test_room_behind_the_last_header_is_ignored() -> None:

@@ -32,7 +32,7 @@ EXPECTED = PropertiesHeader(
     body=b"hello",
 )
 RAW = build.properties(
-    b"hello", utf16("t1\0"), b"ext", flags=0x09, message_class=0x8003, allocation=9
+    b"hello", utf16("t1\0"), b"ext", flags=0x09, message_class=0x8003, unused=bytes(4)
 )
 
 
@@ -47,7 +47,7 @@ def test_layout() -> None:  # MS-MQMQ 2.2.19.3: label, extension and body are no
 
 
 def test_cut_short() -> None:
-    for length in range(len(RAW)):
+    for length in range(len(RAW) - 4):  # all of it but the allocation that is not used
         with pytest.raises(WireError):
             PropertiesHeader.unpack_from(RAW, 0, length)
 
@@ -111,6 +111,29 @@ def test_lengths_past_the_packet(huge: int) -> None:  # QB-3
 def test_allocated_less_than_used() -> None:
     with pytest.raises(WireError):
         unpack(build.properties(b"hello", allocation=4))
+
+
+@pytest.mark.parametrize("unused", range(10))
+def test_the_next_header_is_behind_the_allocation(unused: int) -> None:
+    """MS-MQMQ 2.2.19.3, AllocationBodySize: "the size, in bytes, of the data allocated for the
+    MessageBody field. This size can be larger than the actual message body size"."""
+    raw = build.properties(b"hello", unused=b"\xcd" * unused)
+    header, body, after = PropertiesHeader.unpack_from(raw + bytes(20), 0, len(raw) + 20)
+    assert (header.body, body, after) == (b"hello", 56, 56 + 5 + unused + (-(5 + unused) & 3))
+    assert header.allocation_size == 5 + unused
+    assert header.pack() == build.properties(b"hello", unused=bytes(unused))
+
+
+@pytest.mark.parametrize("allocation", [9, 0x400000, 0xFFFFFFFF])
+def test_an_allocation_beyond_the_packet_is_only_a_number(allocation: int) -> None:
+    raw = build.properties(b"hello", allocation=allocation)
+    header, _, after = PropertiesHeader.unpack_from(raw, 0, len(raw))
+    assert (header.body, header.allocation_size, after) == (b"hello", 5, len(raw))
+
+
+def test_an_allocation_larger_than_a_packet_is_not_packed() -> None:
+    with pytest.raises(WireError, match="AllocationBodySize"):
+        PropertiesHeader(allocation_size=0xFFFFFFFF).pack()
 
 
 def test_allocation_defaults_to_the_body() -> None:

@@ -72,6 +72,26 @@ def test_a_server_whose_second_section_begins_with_the_padding() -> None:
         assert found.extension.subqueue.name == "s"
 
 
+@pytest.mark.parametrize("unused", [1, 4, 9])
+@pytest.mark.parametrize("most", [None, 2])
+def test_a_body_that_does_not_fill_its_allocation(unused: int, most: int | None) -> None:
+    """MS-MQMQ 2.2.19.3: what follows is behind the allocation, in the second section too."""
+    packet = packet_from_message(sent())
+    roomy = replace(
+        packet, properties=replace(packet.properties, allocation_size=len(sent().body) + unused)
+    )
+    received = UserMessage.unpack(roomy.pack())
+    message = message_from_packet(received, sent().peer, sent().arrived_ms)
+    reply = reply_packet(message, Subqueue(name="s", moves=2))
+    sections = split(reply, 1 << 20 if most is None else most)
+    found = rebuilt(sections)
+    assert found.message.body == message.body[:most]
+    assert found.extension is not None
+    assert (found.extension.subqueue.name, found.extension.subqueue.moves) == ("s", 2)
+    if most is None:
+        assert found.message.wire == message.wire
+
+
 def test_windows_server_2003_sends_no_extension() -> None:
     """RR <5>-<8>"""
     packet = reply_packet(sent(), Subqueue())

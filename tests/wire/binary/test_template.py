@@ -128,6 +128,15 @@ VARIED: dict[str, Callable[[int], bytes]] = {
     "acks": lambda n: build.packet(user(n, PLAIN), build.properties(flags=0xF)),
     "another name": lambda n: plain(n, name="OS:a\\other"),
     "less time": lambda n: build.packet(user(n, PLAIN), build.properties(), ttrq=5),
+    "more room": lambda n: build.packet(
+        user(n, PLAIN), build.properties(b"12345", unused=b"\xcd" * (n % 9))
+    ),
+    "room beyond the packet": lambda n: build.packet(
+        user(n, PLAIN), build.properties(b"12345", allocation=2**32 - 1)
+    ),
+    "more room, then a SessionHeader": lambda n: build.packet(
+        user(n, PLAIN), build.properties(b"1", unused=b"\xcd" * 15), flags=0x13, after=bytes(16)
+    ),
     "no room": lambda n: build.packet(user(n, PLAIN), build.properties(b"12345678", allocation=7)),
     "size that is not there": lambda n: build.packet(
         user(n, PLAIN), build.properties(b"12345678", size=2**32 - 1)

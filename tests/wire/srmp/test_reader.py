@@ -131,6 +131,50 @@ def test_must_understand(entry: str, value: str | None) -> None:  # SR-5; only "
 
 
 @pytest.mark.parametrize(
+    ("action", "label"),
+    [
+        ("MSMQ:a", "a"),
+        ("MSMQ:a  ", "a  "),
+        ("MSMQ:a\t ", "a\t "),
+        ("MSMQ:  a", "  a"),
+        ("MSMQ:  ", "  "),
+        ("MSMQ:", ""),
+        ("\r\n  MSMQ:a \r\n  ", "a "),  # the layout of the XML
+        ("MSMQ:a\nb  ", "a\nb  "),
+        ("  MSMQ:a", "a"),
+        ("Generic label ", None),
+    ],
+)
+def test_a_label_is_all_that_follows_the_prefix(action: str, label: str | None) -> None:
+    """MC-MQSRM 3.1.5.1.1: "the suffix of the <action> element directly following the "MSMQ:"
+    prefix"."""
+    text = good().decode().replace("MSMQ:a<", f"{action}<")
+    assert read_envelope(text.encode()).label == label
+
+
+NEXT = "http://schemas.xmlsoap.org/soap/actor/next"
+
+
+@pytest.mark.parametrize("actor", [None, "", NEXT, f" {NEXT} "])
+def test_an_entry_that_we_must_understand(actor: str | None) -> None:
+    """SOAP 1.1 4.2.2: "Omitting the SOAP actor attribute indicates that the recipient is the
+    ultimate destination"; 4.2.3: it "MUST fail processing the message". The refusal names it."""
+    attribute = "" if actor is None else f'se:actor="{actor}"'
+    entry = f'<x:Audit xmlns:x="urn:example:audit" {MUST} {attribute}/>'
+    with pytest.raises(WireError, match="mustUnderstand") as caught:
+        read_envelope(good(entry))
+    assert "Audit" in str(caught.value)
+    assert "urn:example:audit" in str(caught.value)
+
+
+@pytest.mark.parametrize("actor", ["http://proxy.example.com/", "urn:x", NEXT.upper()])
+def test_an_entry_that_another_must_understand(actor: str) -> None:
+    """SOAP 1.1 4.2.3: a recipient of the header entry; that is whom its actor names."""
+    entry = f'<x:Audit xmlns:x="urn:example:audit" {MUST} se:actor="{actor}"/>'
+    assert read_envelope(good(entry)) == read_envelope(good())
+
+
+@pytest.mark.parametrize(
     ("old", "new"),
     [
         ("<stream ", "<Stream "),  # the spelling of 4.4

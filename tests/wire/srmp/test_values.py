@@ -141,3 +141,10 @@ def test_escape_leaves_no_markup(text: str) -> None:
 def test_what_xml_cannot_say(text: str) -> None:  # XML 1.0 2.2; a label may hold any WCHAR
     with pytest.raises(WireError):
         values.escape("action", text)
+
+
+def test_what_xml_cannot_hold_becomes_a_replacement_character() -> None:  # XML 1.0 2.2
+    assert (
+        values.legible("a\x00b\ud800c\ufffed\t\n\U0001f600")
+        == "a\ufffdb\ufffdc\ufffdd\t\n\U0001f600"
+    )

@@ -37,16 +37,21 @@ def test_round_trip(envelope: Envelope) -> None:
     assert write_envelope(read_envelope(data)) == data
 
 
-def test_stream_is_spelled_as_windows_does() -> None:  # 8.2 D: `Stream`, switchable
+def test_stream_is_spelled_as_the_text_has_it() -> None:
+    """MC-MQSRM 2.2.5.3, 3.1.7.2.4: <stream se:mustUnderstand="1">; the examples of 4.4: Stream."""
     envelope = read_envelope(good(STREAM, MSMQ))
-    assert b"<Stream se:" in write_envelope(envelope)
-    assert b"<stream se:" in write_envelope(envelope, "stream")
-    assert read_envelope(write_envelope(envelope, "stream")).stream == envelope.stream
+    for tag, data in (
+        (b"stream", write_envelope(envelope)),
+        (b"Stream", write_envelope(envelope, "Stream")),
+    ):
+        assert b'<%s se:mustUnderstand="1">' % tag in data
+        assert b"</%s>" % tag in data
+        assert read_envelope(data).stream == envelope.stream
 
 
 def test_order_of_the_header() -> None:  # SR-74
     text = write_envelope(read_envelope(good(MSMQ, STREAM))).decode()
-    places = [text.index(f"<{name}") for name in ("path", "properties", "Stream", "Msmq")]
+    places = [text.index(f"<{name}") for name in ("path", "properties", "stream", "Msmq")]
     assert places == sorted(places)
 
 

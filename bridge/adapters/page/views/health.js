@@ -75,7 +75,7 @@ function listeners() {
   let shown = "";
   whileShown(element, (told) => {
     const minutes = Math.floor(told.uptime_s / 60);
-    const text = JSON.stringify([told.listeners, told.cloned_guids, told.refusals, minutes]);
+    const text = JSON.stringify([told.listeners, told.cloned_guids, told.refusals, told.rejected_hosts, minutes]);
     if (text === shown) return;
     shown = text;
     const clones = Object.entries(told.cloned_guids ?? {});
@@ -85,6 +85,7 @@ function listeners() {
       ["Up for", minutes ? seconds(minutes * 60) : "less than a minute"],
       ...Object.entries(told.listeners).map(([name, address]) => [`Listens: ${name}`, h("code", {}, address)]),
       ["Cloned GUIDs", !told.cloned_guids ? "the admin token shows them" : clones.length ? clones.map(([guid, from]) => h("p", {}, `${guid}: ${from.join(" and ")}`)) : "none"],
+      ["Refused host names", told.rejected_hosts?.length ? told.rejected_hosts.map((one) => h("p", {}, h("code", {}, one.host), `: ${count(one.messages)}`)) : "none"],
       ["Turned away", refusals.length ? refusals.map(([name, number]) => `${name.replaceAll("-", " ")}: ${count(number)}`).join(", ") : "nobody"],
     ]));
   });

@@ -91,10 +91,11 @@ class Drain:
 
     def flow(self) -> Flow[None]:
         """For one connection; another flow goes on where this one was cut off."""
+        is_again = not self._is_first
         self._take_back()
         if self._is_over and not self._missed:
             return
-        queue = yield from open_queue(self._target, RECEIVE_ACCESS, self._client)
+        queue = yield from open_queue(self._target, RECEIVE_ACCESS, self._client, is_again=is_again)
         missed = list(self._missed.values())
         for key in (yield from recall(queue, missed, self._target.manager)):
             self._is_gone(key)

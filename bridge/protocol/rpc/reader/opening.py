@@ -9,7 +9,8 @@ import msgspec
 
 from bridge.model.guid import Guid
 from bridge.protocol.rpc.reader.names import Target
-from bridge.protocol.rpc.reader.steps import Flow, ask, call
+from bridge.protocol.rpc.reader.results import SHARING_VIOLATIONS, Refused
+from bridge.protocol.rpc.reader.steps import ConnectionLost, Flow, ask, call
 from bridge.wire.rpc.queue_format import QueueFormat
 from bridge.wire.rpc.remote_read import (
     CloseQueue,
@@ -38,13 +39,20 @@ LOOKUP_RECEIVE_CURRENT: Final = 0x40000020
 _CLIENT: Final = Guid.parse("8f0d5c1e-4d5b-4b7c-9a55-6d1d0f2b7c61")
 _MAJOR, _MINOR, _BUILD = 6, 1, 7601
 _NON_ROUTING: Final = 1
-_DENY_NONE: Final = 0
+_DENY_NONE: Final = 0  # dwShareMode
+_DENY_RECEIVE: Final = 1
 
 
 class Client(msgspec.Struct, frozen=True):
-    """Who we say we are. `workgroup`: no domain vouches for us."""
+    """Who we say we are. `workgroup`: no domain vouches for us. `exclusive`: nobody else may open
+    the queues to receive while we have them open."""
 
     workgroup: bool = True
+    exclusive: bool = False
+
+    @property
+    def share(self) -> int:
+        return _DENY_RECEIVE if self.exclusive else _DENY_NONE
 
 
 class OpenedQueue:
@@ -75,14 +83,24 @@ class OpenedQueue:
         )
 
 
-def open_queue(target: Target, access: int, client: Client) -> Flow[OpenedQueue]:
-    opened = yield from call(_open(OpenQueue, target.format, access, client), Opened)
+def open_queue(
+    target: Target, access: int, client: Client, *, is_again: bool = False
+) -> Flow[OpenedQueue]:
+    """`is_again`: after a lost connection. Until the server has noticed that it is lost, our own
+    exclusive handle is in the way: that counts as a connection that does not last."""
+    request = _open(OpenQueue, target.format, access, client, client.share)
+    try:
+        opened = yield from call(request, Opened)
+    except Refused as refused:
+        if is_again and client.exclusive and refused.status in SHARING_VIOLATIONS:
+            raise ConnectionLost(str(refused)) from refused
+        raise
     return OpenedQueue(opened.handle)
 
 
 def open_for_move(target: Target, client: Client) -> Flow[tuple[int, OpenedQueue]]:
     """The number that MoveMessage knows the target by, and its handle."""
-    request = _open(OpenQueueForMove, target.format, MOVE_ACCESS, client)
+    request = _open(OpenQueueForMove, target.format, MOVE_ACCESS, client, _DENY_NONE)
     opened = yield from call(request, OpenedForMove)
     return opened.move_context, OpenedQueue(opened.handle)
 
@@ -92,11 +110,13 @@ def close_queue(queue: OpenedQueue) -> Flow[None]:
     yield from ask(CloseQueue(queue.handle))
 
 
-def _open(kind: type[OpenQueue], queue: QueueFormat, access: int, client: Client) -> OpenQueue:
+def _open(
+    kind: type[OpenQueue], queue: QueueFormat, access: int, client: Client, share: int
+) -> OpenQueue:
     return kind(
         queue=queue,
         access=access,
-        share=_DENY_NONE,
+        share=share,
         client=_CLIENT,
         non_routing=_NON_ROUTING,
         major=_MAJOR,

@@ -23,24 +23,31 @@ TRANSACTION_USAGE: Final = 0xC00E0050
 QUEUE_DELETED: Final = 0xC00E005A
 MESSAGE_NOT_FOUND: Final = 0xC00E0088
 NT_ACCESS_DENIED: Final = 0xC0000022
+NT_SHARING_VIOLATION: Final = 0xC0000043  # R_QMOpenRemoteQueue. MS-MQMP 3.1.4.2
 RPC_ACCESS_DENIED: Final = 0x00000005
+NO_SUCH_CALL: Final = 0x1C010002  # nca_s_op_rng_error
 LOST_HANDLE: Final = 0x1C00001A  # nca_s_fault_context_mismatch
 
+SHARING_VIOLATIONS: Final = (SHARING_VIOLATION, NT_SHARING_VIOLATION)
+_SHARED: Final = "another reader has the queue open; try again later"
 _WORDS: Final = {
     QUEUE_NOT_FOUND: "there is no such queue",
     INVALID_PARAMETER: "it does not take this name, or this number",
     INVALID_HANDLE: "it does not know this queue any more",
     CANCELLED: "the read was cancelled",
-    SHARING_VIOLATION: "somebody else has the queue for himself; try again later",
+    SHARING_VIOLATION: _SHARED,
+    NT_SHARING_VIOLATION: _SHARED,
     TIMEOUT: "there is no message",
     ALREADY_RECEIVED: "somebody else has received the message",
     UNSUPPORTED_NAME: "a queue of this kind cannot be read",
-    ACCESS_DENIED: "this user may not do that; look at its name and at its rights on the queue",
+    ACCESS_DENIED: "this user may not do that; look at its name and at its rights on the queue "
+    "(msmq-bridge: a queue with mode: forward has nothing to read)",
     QUEUE_NOT_AVAILABLE: "the queue was deleted",
     QUEUE_DELETED: "the queue was deleted",
     TRANSACTION_USAGE: "somebody else holds the message",
     MESSAGE_NOT_FOUND: "there is no such message",
     NT_ACCESS_DENIED: "this user may not do that; look at its name and at its rights on the queue",
+    NO_SUCH_CALL: "the host cannot do that; lookup ids need Windows XP or later there",
     RPC_ACCESS_DENIED: "the host refuses user, password or level; look at these three",
 }
 

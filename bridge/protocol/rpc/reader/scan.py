@@ -84,12 +84,14 @@ class Scan:
         self._spelling = spelling or Spelling()
         self._client = client or Client()
         self._is_done = limit == 0
+        self._is_again = False
 
     def flow(self) -> Flow[None]:
         """For one connection; another flow goes on where this one was cut off."""
         if self._is_done:
             return
-        queue = yield from open_queue(self._target, PEEK_ACCESS, self._client)
+        is_again, self._is_again = self._is_again, True
+        queue = yield from open_queue(self._target, PEEK_ACCESS, self._client, is_again=is_again)
         is_over = self.last is not None and (yield from self._behind(queue, self.last))
         if not is_over:
             yield from self._walk(queue)

@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from bridge.protocol.rpc.calls import Fault
 from bridge.protocol.rpc.reader.opening import (
     LOOKUP_PEEK_NEXT,
     PEEK_ACCESS,
@@ -18,7 +19,8 @@ from bridge.protocol.rpc.reader.opening import (
     open_for_move,
     open_queue,
 )
-from bridge.protocol.rpc.reader.steps import Ask, Flow
+from bridge.protocol.rpc.reader.results import Refused
+from bridge.protocol.rpc.reader.steps import Ask, ConnectionLost, Flow
 from bridge.wire.rpc.stub import Request
 from tests.protocol.rpc.reader.running import orders
 
@@ -46,6 +48,34 @@ def test_open(access: int, workgroup: bool) -> None:
     client, rest = stub[len(wanted) : len(wanted) + 16], stub[len(wanted) + 16 :]
     assert client != bytes(16)
     assert rest == struct.pack("<iBBHi", 1, 6, 1, 7601, workgroup)
+
+
+def test_open_exclusively() -> None:
+    """MS-MQRR 3.1.4.2: dwShareMode MQ_DENY_SHARE is 1, the DWORD behind dwAccess. A target of
+    moves (3.1.4.11) MUST be opened with MQ_DENY_NONE."""
+    alone = Client(exclusive=True)
+    shared = first(open_queue(orders("q"), RECEIVE_ACCESS, Client())).pack()
+    exclusive = first(open_queue(orders("q"), RECEIVE_ACCESS, alone)).pack()
+    at = shared.index(struct.pack("<II", 1, 0) + shared[-28:-12])
+    assert exclusive == shared[:at] + struct.pack("<II", 1, 1) + shared[at + 8 :]
+    moving = first(open_for_move(orders("q;s"), Client())).pack()
+    assert first(open_for_move(orders("q;s"), alone)).pack() == moving
+
+
+@pytest.mark.parametrize("status", [0xC00E0009, 0xC0000043])
+def test_our_own_lost_connection_may_still_hold_it(status: int) -> None:
+    """After a lost connection a sharing violation is waited out, if we are the exclusive one."""
+
+    def outcome(client: Client, *, is_again: bool) -> type[BaseException]:
+        flow = open_queue(orders("q"), RECEIVE_ACCESS, client, is_again=is_again)
+        next(flow)
+        with pytest.raises((Refused, ConnectionLost)) as caught:
+            flow.send((Fault(status),))
+        return caught.type
+
+    assert outcome(Client(exclusive=True), is_again=True) is ConnectionLost
+    assert outcome(Client(exclusive=True), is_again=False) is Refused
+    assert outcome(Client(), is_again=True) is Refused
 
 
 def test_the_client_is_always_the_same() -> None:  # RR-45: a stable GUID
