@@ -13,7 +13,8 @@ from bridge.adapters.kafka.client import Settings, admin_client
 
 _log = logging.getLogger(__name__)
 EVERY_S: Final = 1.0
-PATIENCE_S: Final = 2.0
+REQUEST_S: Final = 1.0
+PATIENCE_S: Final = 3.0  # a request is given up up to a second late; then its broker is left
 TRIES: Final = 2  # the client goes to another broker after one that was silent
 
 
@@ -23,7 +24,7 @@ class KafkaHealth:
 
     def __init__(self, settings: Settings, topic: str) -> None:
         # A broker that does not answer in time is left: another one is asked then.
-        hasty = {"socket.timeout.ms": int(PATIENCE_S * 1000), "socket.max.fails": 1}
+        hasty = {"socket.timeout.ms": int(REQUEST_S * 1000), "socket.max.fails": 1}
         self._client, self._topic = admin_client({**settings, **hasty}), topic
         self.up = True
         self.why = ""
