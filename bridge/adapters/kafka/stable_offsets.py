@@ -74,7 +74,8 @@ class StableOffsets:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._offsets, self._topics, self._clock = offsets, topics, clock
-        self._behind: dict[Place, tuple[int, int, float]] = {}  # stable offset, records, since
+        # Stable offset, records, since when, last seen: what does not answer grows no older.
+        self._behind: dict[Place, tuple[int, int, float, float]] = {}
         self._told: set[Place] = set()
         self._next = 0  # of many partitions: where the next look begins
         self._worker = Worker("stable-offsets")
@@ -106,12 +107,14 @@ class StableOffsets:
     @property
     def invisible(self) -> int:
         """Records behind the stable offsets."""
-        return sum(records for _, records, _ in self._behind.values())
+        return sum(records for _, records, _, _ in self._behind.values())
 
     def hanging(self) -> list[tuple[Place, int, float]]:
         """Partitions where a transaction hangs: the first offset that is not seen, for how long."""
-        now = self._clock()
-        found = ((place, offset, now - since) for place, (offset, _, since) in self._behind.items())
+        found = (
+            (place, offset, seen - since)
+            for place, (offset, _, since, seen) in self._behind.items()
+        )
         return sorted(one for one in found if one[2] > STUCK_AFTER_S)
 
     def complaints(self) -> list[str]:
@@ -130,7 +133,7 @@ class StableOffsets:
                 continue
             known = self._behind.get(place)
             since = known[2] if known is not None and known[0] == offset else now
-            self._behind[place] = offset, records, since
+            self._behind[place] = offset, records, since, now
 
     def _tell(self) -> None:
         """One line when it begins to hang, one when it does so no more."""

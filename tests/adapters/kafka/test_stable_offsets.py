@@ -72,10 +72,12 @@ def test_one_that_stands_still_hangs(caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_partition_that_does_not_answer_is_as_it_was() -> None:
     cluster = Cluster()
-    cluster.ends["orders", 1] = 5, 10
+    cluster.ends["orders", 0] = cluster.ends["orders", 1] = 5, 10
     cluster.pass_time(0)
-    cluster.ends["orders", 1] = -1, -1
+    cluster.ends["orders", 0] = -1, -1  # in the middle of a commit, for all that is known
     cluster.pass_time(STUCK_AFTER_S + 1)
+    cluster.ends["orders", 1] = -1, -1
+    cluster.pass_time(10)
     assert [place for place, _, _ in cluster.watch.hanging()] == [("orders", 1)]
 
 
